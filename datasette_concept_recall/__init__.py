@@ -1,0 +1,132 @@
+"""Recall what a knowledge database holds about the concepts that a text names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from datasette import hookimpl
+
+from .errors import RecallError, UnknownProject
+from .matching import ConceptMatcher, word_count, word_match
+from .models import ConceptMatch, ConceptMention, RecallResult
+from .search import recall_by_concept_names, recall_by_text
+from .vocabulary import match_concept_names
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Awaitable, Callable
+
+    from datasette.app import Datasette
+    from datasette.utils.asgi import Request
+
+__all__ = [
+    "ConceptMatch",
+    "ConceptMatcher",
+    "ConceptMention",
+    "RecallError",
+    "RecallResult",
+    "UnknownProject",
+    "match_concept_names",
+    "recall_by_concept_names",
+    "recall_by_text",
+    "word_count",
+    "word_match",
+]
+
+
+@hookimpl
+def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Datasette) -> None:
+    """SQL functions on every connection."""
+    from . import instances, sql_functions
+
+    sql_functions.register(conn, instances.vocabulary_for(datasette, database))
+
+
+@hookimpl
+def register_routes() -> list[tuple[str, Callable[..., Any]]]:
+    """The page and the JSON API."""
+    from . import views
+
+    return [(views.ROUTE, views.recall_view)]
+
+
+@hookimpl
+def menu_links(
+    datasette: Datasette, actor: dict[str, Any] | None
+) -> Callable[[], Awaitable[list[dict[str, str]]]]:
+    """Recall in the menu, for every database in which the actor may use it."""
+    from . import menus
+
+    return lambda: menus.menu_links(datasette, actor)
+
+
+@hookimpl
+def database_actions(
+    datasette: Datasette, actor: dict[str, Any] | None, database: str
+) -> Callable[[], Awaitable[list[dict[str, str]]]]:
+    """Recall among the actions of a database."""
+    from . import menus
+
+    return lambda: menus.database_actions(datasette, actor, database)
+
+
+@hookimpl
+def extra_css_urls(template: str, datasette: Datasette) -> list[str]:
+    """The stylesheet of the page, on no other page."""
+    from . import menus
+
+    return menus.css_urls(datasette, template)
+
+
+@hookimpl
+def skip_csrf(scope: dict[str, Any]) -> bool | None:
+    """On 0.65: posting a long text to Recall changes nothing, so needs no token."""
+    from . import views
+
+    return True if views.is_recall_path(scope["path"]) else None
+
+
+@hookimpl(tryfirst=True)  # 0.65 lets later ones win, so that anybody else's query of a name does
+def canned_queries(
+    datasette: Datasette, database: str
+) -> Callable[[], Awaitable[dict[str, dict[str, Any]]]]:
+    """On 0.65: the queries of a knowledge database."""
+    from . import queries
+
+    return lambda: queries.for_hook(datasette, database)
+
+
+@hookimpl
+def startup(datasette: Datasette) -> Callable[[], Awaitable[None]]:
+    """On 1.0: the same queries, stored."""
+    from . import queries
+
+    return lambda: queries.store(datasette)
+
+
+@hookimpl(trylast=True)  # 0.65 lets the last opinion win
+def permission_allowed(
+    datasette: Datasette, actor: dict[str, Any] | None, action: str, resource: Any
+) -> Callable[[], Awaitable[bool | None]] | None:
+    """On 0.65: no query of ours for actors who may not view every table it reads."""
+    from . import queries
+
+    return queries.veto_0_65(datasette, actor, resource) if action == "view-query" else None
+
+
+@hookimpl
+def permission_resources_sql(
+    datasette: Datasette, actor: dict[str, Any] | None, action: str
+) -> Callable[[], Awaitable[Any]] | None:
+    """On 1.0: no query of ours for actors who may not view every table it reads."""
+    from . import queries
+
+    return queries.rule_1_0(datasette, actor) if action == "view-query" else None
+
+
+@hookimpl
+def register_commands(cli: Any) -> None:
+    """``datasette concept-recall``."""
+    from .cli import register
+
+    register(cli)

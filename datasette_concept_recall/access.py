@@ -1,0 +1,50 @@
+"""Who may see what: the tables of a database that an actor may read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import compat
+from .instances import vocabulary_for
+from .mapping import Mapping
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+
+
+async def current_mapping(datasette: Datasette, database: str) -> Mapping:
+    """The tables that recall would read in a database now."""
+    vocabulary = vocabulary_for(datasette, database)
+    mapping: Mapping = await datasette.get_database(database).execute_fn(vocabulary.mapping)
+    return mapping
+
+
+async def visible_mapping(
+    datasette: Datasette, actor: compat.Actor, database: str
+) -> Mapping | None:
+    """What of it the actor may read; None when it may not view the database or its concepts.
+
+    A database that holds no concepts is no secret: its mapping is returned as it is.
+    """
+    if not await compat.may_view_database(datasette, actor, database):
+        return None
+    mapping = await current_mapping(datasette, database)
+    tables = await compat.visible_tables(datasette, actor, database, mapping.tables)
+    visible = mapping.visible_to(tables)
+    return None if mapping.has_concepts and not visible.has_concepts else visible
+
+
+async def may_recall(datasette: Datasette, actor: compat.Actor, database: str) -> bool:
+    """Whether the database holds concepts and the actor may ask for what is tagged with them."""
+    mapping = await visible_mapping(datasette, actor, database)
+    return mapping is not None and mapping.has_concepts
+
+
+async def recallable_databases(datasette: Datasette, actor: compat.Actor) -> list[str]:
+    """The names of all databases for which `may_recall` holds, in the order of the instance."""
+    return [name for name in databases(datasette) if await may_recall(datasette, actor, name)]
+
+
+def databases(datasette: Datasette) -> list[str]:
+    """The names of the databases that people see, without Datasette's internal one."""
+    return [name for name in datasette.databases if name not in ("_internal", "_memory")]

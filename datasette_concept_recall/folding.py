@@ -1,0 +1,93 @@
+"""The form in which names and texts are compared, and the way back to the text itself."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+from unicodedata import category, combining, is_normalized, normalize
+
+_words = re.compile(r"\S+").finditer
+_beyond_ascii = re.compile(r"[^\x00-\x7f]+").finditer
+_trailing_jamo = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]").match
+
+
+def fold(text: str) -> str:
+    """The form in which names and texts are compared: NFC, full case folding, NFC.
+
+    Canonical caseless matching as in The Unicode Standard, definition D145, with NFC for NFD.
+    """
+    if text.isascii():
+        return text.lower()
+    return normalize("NFC", normalize("NFC", text).casefold())
+
+
+def canonical_name(name: str) -> str:
+    """The folded name without outer white space, inner runs of white space as one space."""
+    return " ".join(fold(name).split())
+
+
+class Locator:
+    """Translates offsets in the canonical form of a text into offsets in the text."""
+
+    def __init__(self, text: str) -> None:
+        folded = fold(text)
+        spans = [match.span() for match in _words(folded)]
+        self._folded_starts = [start for start, _ in spans]
+        lengths = [end - start + 1 for start, end in spans]
+        self._canonical_starts = list(accumulate(lengths, initial=0))[:-1]
+        self._pieces = None if _keeps_positions(text) else _piece_of_each(text)
+
+    def start(self, offset: int) -> int:
+        """Where the character begins that the canonical character at ``offset`` comes from."""
+        position = self._in_folded(offset)
+        return position if self._pieces is None else self._pieces[position][0]
+
+    def end(self, offset: int) -> int:
+        """Where the character ends that the canonical one before ``offset`` comes from."""
+        position = self._in_folded(offset - 1)
+        return position + 1 if self._pieces is None else self._pieces[position][1]
+
+    def _in_folded(self, offset: int) -> int:
+        word = bisect_right(self._canonical_starts, offset) - 1
+        return self._folded_starts[word] + offset - self._canonical_starts[word]
+
+
+def _keeps_positions(text: str) -> bool:
+    """Whether folding turns every character into exactly one, in its place."""
+    if text.isascii():
+        return True
+    folded = text.casefold()
+    return len(folded) == len(text) and is_normalized("NFC", text) and is_normalized("NFC", folded)
+
+
+def _piece_of_each(text: str) -> list[tuple[int, int]]:
+    """For each character of ``fold(text)``, the span of ``text`` it comes from."""
+    pieces: list[tuple[int, int]] = []
+    done = 0
+    for match in _beyond_ascii(text):
+        start = max(done, match.start() - 1)  # an accent belongs to the ASCII letter before it
+        pieces += [(i, i + 1) for i in range(done, start)]
+        for first, last in _segments(text, start, match.end()):
+            length = len(fold(text[first:last]))
+            if length == last - first:
+                pieces += [(i, i + 1) for i in range(first, last)]
+            else:
+                pieces += [(first, last)] * length
+        done = match.end()
+    return pieces + [(i, i + 1) for i in range(done, len(text))]
+
+
+def _segments(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Spans that normalisation never reaches across: a character and what composes with it."""
+    for position in range(start + 1, end):
+        character = text[position]
+        if category(character)[0] == "M" or _trailing_jamo(character):
+            before = text[start:position]
+            if combining(character) or fold(before + character) != fold(before) + character:
+                continue
+        yield start, position
+        start = position
+    if start < end:
+        yield start, end

@@ -1,0 +1,134 @@
+"""What the stages of the pipeline hand to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+SOURCE_TYPES = ("observation", "record", "document_gist", "document_section")
+"""Every value of ``source_type``, in the order that breaks ties of rank (documents as one)."""
+
+
+@dataclass(frozen=True)
+class ConceptMention:
+    """One place where a text names a concept.
+
+    ``concept`` is the stored spelling; ``text[start:end]`` of the original text is what was read.
+    """
+
+    concept: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class ConceptMatch:
+    """One item that is tagged with at least one of the concepts asked for.
+
+    ``source_type`` is one of `SOURCE_TYPES`; ``match_count`` (1 or more) is the length of
+    ``concepts``, which are in the order asked. ``body`` is empty for a document whose summary is
+    not reviewed. ``created_at`` is aware and in UTC, or None when missing or unreadable.
+    ``summary_status`` and ``summary_stale`` are None except for documents, ``status`` except for
+    records. ``superseded_by`` holds references such as ``"record:12"``.
+    """
+
+    source_type: str
+    id: int
+    project_id: int | None
+    project: str | None
+    title: str
+    body: str
+    match_count: int
+    concepts: tuple[str, ...]
+    created_at: datetime | None
+    summary_status: str | None = None
+    summary_stale: bool | None = None
+    status: str | None = None
+    superseded_by: tuple[str, ...] = ()
+
+    @property
+    def ref(self) -> str:
+        """A short name of the item, unique in its database: ``record:12``."""
+        return f"{self.source_type}:{self.id}"
+
+
+class RankKey(NamedTuple):
+    """The place of an item in the total order of a recall; smaller comes first.
+
+    ``fewness`` is minus the number of concepts carried, ``age`` minus the microseconds since the
+    year 1 (`NO_INSTANT` when the time is unreadable), ``source`` the position of its source.
+    """
+
+    fewness: int
+    age: int
+    source: int
+    id: int
+
+
+NO_INSTANT = 1
+"""The ``age`` of an item without a readable time: after every real one, which is 0 or less."""
+
+
+class Candidate(NamedTuple):
+    """An item found through its links, before anything but its time was read.
+
+    Bit n of ``carried`` is set when the item carries the n-th asked name.
+    """
+
+    key: RankKey
+    source_type: str
+    project_id: int | None
+    carried: int
+
+
+@dataclass(frozen=True)
+class ConceptCount:
+    """A concept that is asked for: how often the text names it, how many items carry it.
+
+    ``total`` counts every item the asker may see, whatever kinds or project it is narrowed to.
+    """
+
+    name: str
+    mentions: int
+    total: int
+
+
+@dataclass(frozen=True)
+class RecallRequest:
+    """What is asked: the names found in ``text`` together with ``names``.
+
+    ``types`` (of `SOURCE_TYPES`; empty: all) and ``project`` narrow the answer, ``limit`` cuts it
+    (None or less than 1: not at all) and ``after`` starts it behind that place.
+    """
+
+    text: str = ""
+    names: tuple[str, ...] = ()
+    project: str | None = None
+    types: frozenset[str] = frozenset()
+    limit: int | None = None
+    after: RankKey | None = None
+
+
+@dataclass(frozen=True)
+class RecallResult:
+    """The answer to a `RecallRequest`.
+
+    ``concepts`` are the names used, ``matches`` the ranked items, ``projects`` the names of
+    projects tagged with one of the concepts, ``total`` how many items there are before the limit.
+    ``type_counts`` and ``project_counts`` say how many items each narrowing would leave, the
+    project None standing for items of no project. ``first_rank`` is the rank (from 1) of the
+    first match, ``next_key`` the place to go on from, None at the end.
+    """
+
+    concepts: list[str]
+    matches: list[ConceptMatch]
+    projects: list[str]
+    total: int
+    counts: list[ConceptCount] = field(default_factory=list)
+    mentions: list[ConceptMention] = field(default_factory=list)
+    type_counts: dict[str, int] = field(default_factory=dict)
+    project_counts: dict[str | None, int] = field(default_factory=dict)
+    first_rank: int = 1
+    next_key: RankKey | None = None
+    warnings: list[str] = field(default_factory=list)

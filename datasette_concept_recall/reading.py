@@ -1,0 +1,70 @@
+"""Reading a connection that belongs to somebody else, without leaving a trace on it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+def quote_identifier(name: str) -> str:
+    """The name as an SQL identifier, whatever characters it holds."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def as_text(value: object) -> str:
+    """A stored value as text: bytes as UTF-8 with what is undecodable replaced, NULL as ''."""
+    if value is None:
+        return ""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def json_list(values: Iterable[object]) -> str:
+    """Values to bind for ``in (select value from json_each(?))``: any number in one parameter."""
+    return json.dumps(list(values))
+
+
+class Reader:
+    """Runs queries that return plain tuples, whatever row factory the connection has.
+
+    ``in_foreign_transaction`` tells that the caller had a transaction open: what is read may be
+    old, or never be committed.
+    """
+
+    def __init__(self, conn: sqlite3.Connection, in_foreign_transaction: bool) -> None:
+        self.connection = conn
+        self.in_foreign_transaction = in_foreign_transaction
+
+    def rows(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """All rows of one query.
+
+        Raises `sqlite3.Error`, and `sqlite3.OperationalError` with the text "interrupted" when a
+        time limit ends the query.
+        """
+        cursor = self.connection.cursor()
+        cursor.row_factory = None
+        try:
+            return cursor.execute(sql, parameters).fetchall()
+        finally:
+            cursor.close()
+
+
+@contextmanager
+def reading(conn: sqlite3.Connection) -> Iterator[Reader]:
+    """One consistent snapshot of the database, in which undecodable text is no error.
+
+    A transaction that is already open is used and left open; otherwise one is opened for
+    reading and ended. The connection's own text factory is put back.
+    """
+    text_factory, own_transaction = conn.text_factory, not conn.in_transaction
+    conn.text_factory = as_text
+    try:
+        if own_transaction:
+            conn.execute("begin")
+        yield Reader(conn, not own_transaction)
+    finally:
+        conn.text_factory = text_factory
+        if own_transaction and conn.in_transaction:
+            conn.execute("commit")  # unlike a rollback it leaves running statements alone

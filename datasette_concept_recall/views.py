@@ -1,0 +1,175 @@
+"""The page and the JSON API: a request to `search.recall`, its result to HTML or JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from datasette import Forbidden, NotFound, Response
+from datasette.utils import add_cors_headers, sqlite_timelimit, tilde_decode
+
+from . import access, compat, page
+from .errors import RecallError, TextTooLong, UnknownProject
+from .instances import vocabulary_for
+from .mapping import Mapping
+from .parameters import Parameters, encode_token, read_parameters
+from .presenting import Answer, ShownMatch, concepts_json, show_matches
+from .search import recall
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+    from datasette.utils.asgi import Request
+
+ROUTE = r"^/(?P<database>[^/]+)/-/recall(?:\.(?P<format>json))?$"
+is_recall_path = re.compile(r"/[^/]+/-/recall(\.json)?$").search
+
+_METHODS = ("GET", "HEAD", "POST", "OPTIONS")
+
+
+async def recall_view(request: Request, datasette: Datasette) -> Response:
+    """Answers ``/{database}/-/recall`` and ``/{database}/-/recall.json``."""
+    as_json = request.url_vars.get("format") == "json"
+    headers = _headers(datasette, as_json)
+    if request.method == "OPTIONS":
+        return Response.text("ok", headers=headers)
+    try:
+        database = _database_name(request, datasette)
+        mapping = await access.visible_mapping(datasette, request.actor, database)
+        if mapping is None:
+            raise Forbidden(f"You do not have permission to recall from {database}")
+        return await _respond(request, datasette, database, mapping, as_json)
+    except (Forbidden, NotFound) as error:
+        if not as_json:
+            raise  # Datasette's own pages: a login plugin may act on the first
+        return _json_error(str(error), 403 if isinstance(error, Forbidden) else 404, headers)
+
+
+class MethodNotAllowed(RecallError):
+    """The method of the request is none of those that the address answers."""
+
+
+class TookTooLong(RecallError):
+    """The time limit of Datasette ended the recall."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The recall took too long and was stopped by the time limit (sql_time_limit_ms)"
+        )
+
+
+def _status(error: RecallError) -> int:
+    if isinstance(error, MethodNotAllowed):
+        return 405
+    return 413 if isinstance(error, TextTooLong) else 400
+
+
+def _json_error(message: str, status: int, headers: dict[str, str]) -> Response:
+    body = {"ok": False, "error": message, "errors": [message], "status": status}
+    return Response.json(body, status=status, headers=headers)
+
+
+def _headers(datasette: Datasette, as_json: bool) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    if as_json and datasette.cors:
+        add_cors_headers(headers)
+    return headers
+
+
+def _database_name(request: Request, datasette: Datasette) -> str:
+    route = tilde_decode(request.url_vars["database"])
+    try:
+        return datasette.get_database(route=route).name
+    except KeyError:
+        raise NotFound(f"Database not found: {route}") from None
+
+
+async def _respond(
+    request: Request, datasette: Datasette, database: str, mapping: Mapping, as_json: bool
+) -> Response:
+    parameters = Parameters()
+    try:
+        if request.method not in _METHODS:
+            raise MethodNotAllowed(f"{request.method} is not allowed here")
+        parameters = await read_parameters(request, datasette.setting("max_returned_rows"))
+        link = page.short_link(datasette, database, parameters)
+        if request.method == "POST" and link and not as_json:
+            return Response("", status=303, headers={"Location": link})
+        answer = await _answer(datasette, database, mapping, parameters)
+    except RecallError as error:
+        status, headers = _status(error), _headers(datasette, as_json)
+        if status == 405:
+            headers["Allow"] = ", ".join(_METHODS)
+        if as_json:
+            return _json_error(str(error), status, headers)
+        if isinstance(error, UnknownProject):  # or the form would bring it again
+            parameters = replace(parameters, project=None)
+        html = await page.error_html(datasette, request, database, parameters, str(error))
+        return Response.html(html, status=status, headers=headers)
+    if as_json:
+        return _as_json(request, datasette, answer)
+    return Response.html(await page.result_html(datasette, request, answer))
+
+
+async def _answer(
+    datasette: Datasette, database: str, mapping: Mapping, parameters: Parameters
+) -> Answer:
+    vocabulary = vocabulary_for(datasette, database)
+    recall_request = parameters.request()
+    limit = datasette.setting("sql_time_limit_ms")
+
+    def answer(conn: sqlite3.Connection) -> Answer:
+        try:
+            with sqlite_timelimit(conn, limit):
+                result = recall(conn, recall_request, vocabulary=vocabulary, visible=mapping.tables)
+        finally:
+            # A limit of 20 ms or less is polled at every step, and stops even a commit.
+            conn.rollback()
+        return Answer(database, parameters, mapping, result, show_matches(result))
+
+    try:
+        return await datasette.get_database(database).execute_fn(answer)
+    except sqlite3.OperationalError as error:
+        if "interrupted" not in str(error):
+            raise
+        raise TookTooLong from error
+
+
+def _as_json(request: Request, datasette: Datasette, answer: Answer) -> Response:
+    headers = _headers(datasette, True)
+    rows = [shown.as_json(_row_url(request, datasette, answer, shown)) for shown in answer.shown]
+    result, next_url = answer.result, None
+    token = encode_token(result.next_key) if result.next_key else None
+    if token:
+        following = replace(answer.parameters, next=token)
+        link = page.short_link(datasette, answer.database, following, ".json")
+        next_url = datasette.absolute_url(request, link) if link else None
+    if next_url:
+        headers["Link"] = f'<{next_url}>; rel="next"'
+    if answer.parameters.shape == "array":
+        if answer.parameters.newlines:
+            return Response.text("\n".join(map(json.dumps, rows)), headers=headers)
+        return Response.json(rows, headers=headers)
+    return Response.json(
+        {
+            "ok": True,
+            "database": answer.database,
+            "concepts": concepts_json(result),
+            "rows": rows,
+            "projects": result.projects,
+            "total": result.total,
+            "truncated": token is not None,
+            "next": token,
+            "next_url": next_url,
+            "warnings": result.warnings,
+        },
+        headers=headers,
+    )
+
+
+def _row_url(request: Request, datasette: Datasette, answer: Answer, shown: ShownMatch) -> str:
+    table = answer.table_of(shown.match.source_type)
+    path = datasette.urls.row(answer.database, table, str(shown.match.id))
+    return datasette.absolute_url(request, path)

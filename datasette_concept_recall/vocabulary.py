@@ -1,0 +1,121 @@
+"""The names of a database as a cached matcher that is never stale."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from typing import NamedTuple
+
+from .mapping import Mapping, read_mapping
+from .matching import ConceptMatcher
+from .reading import Reader, as_text, reading
+
+
+class Knowledge(NamedTuple):
+    """What is known of a database before anything is asked: its tables and its names."""
+
+    mapping: Mapping
+    matcher: ConceptMatcher
+
+
+class _Verified(NamedTuple):
+    """What a thread knows, and the state of which connection it knows it of."""
+
+    connection: sqlite3.Connection
+    version: tuple[int, int, int]
+    knowledge: Knowledge
+
+
+class Vocabulary:
+    """The cached `Knowledge` of one database, shared by all threads that read it.
+
+    Every connection tells cheaply whether anything was committed since it last looked
+    (``PRAGMA data_version`` and ``schema_version``, and its own changes). Only then are the names
+    read again, and only when they differ is a matcher built. What a thread verified it keeps for
+    itself, so a reader of an older snapshot can never give another thread an older matcher.
+
+    ``remember_connections=False`` reads the names at every call: for connections that come and
+    go, since SQLite connections cannot be referenced weakly. ``builds`` counts built matchers.
+    """
+
+    def __init__(self, *, remember_connections: bool = True) -> None:
+        self.builds = 0
+        self._remember = remember_connections
+        self._lock = threading.Lock()
+        self._names: list[str] | None = None
+        self._matcher = ConceptMatcher(())
+        self._verified = threading.local()
+        self._mapping: tuple[int, Mapping] | None = None  # with the schema version it was read at
+
+    def matcher(self, conn: sqlite3.Connection) -> ConceptMatcher:
+        """The matcher of the names that the database holds now."""
+        with reading(conn) as reader:
+            return self.knowledge(reader).matcher
+
+    def knowledge(self, reader: Reader) -> Knowledge:
+        """The tables and names that the database holds in this snapshot."""
+        if reader.in_foreign_transaction:  # for this caller only
+            mapping = read_mapping(reader)
+            return Knowledge(mapping, self._matcher_of(_read_names(reader, mapping), share=False))
+        version = _version(reader)
+        known: _Verified | None = getattr(self._verified, "entry", None)
+        if known and known.connection is reader.connection and known.version == version:
+            return known.knowledge
+        mapping = self._mapping_at(version[1], reader)
+        knowledge = Knowledge(mapping, self._matcher_of(_read_names(reader, mapping)))
+        if self._remember:
+            self._verified.entry = _Verified(reader.connection, version, knowledge)
+        return knowledge
+
+    def mapping(self, conn: sqlite3.Connection) -> Mapping:
+        """The tables that the database holds now; no name is read, so this is always cheap."""
+        with reading(conn) as reader:
+            if reader.in_foreign_transaction:
+                return read_mapping(reader)
+            ((schema,),) = reader.rows("pragma schema_version")
+            return self._mapping_at(schema, reader)
+
+    def _mapping_at(self, schema: int, reader: Reader) -> Mapping:
+        known = self._mapping
+        if not self._remember or known is None or known[0] != schema:
+            known = self._mapping = schema, read_mapping(reader)
+        return known[1]
+
+    def _matcher_of(self, names: list[str], *, share: bool = True) -> ConceptMatcher:
+        with self._lock:
+            if names == self._names:
+                return self._matcher
+            matcher = ConceptMatcher(names)
+            self.builds += 1
+            if share:
+                self._names, self._matcher = names, matcher
+            return matcher
+
+
+def _version(reader: Reader) -> tuple[int, int, int]:
+    (data,), (schema,) = reader.rows("pragma data_version") + reader.rows("pragma schema_version")
+    return data, schema, reader.connection.total_changes
+
+
+def _read_names(reader: Reader, mapping: Mapping) -> list[str]:
+    if not mapping.has_concepts:
+        return []
+    return [as_text(name) for (name,) in reader.rows("select name from concepts") if name]
+
+
+_passing = Vocabulary(remember_connections=False)
+
+
+def vocabulary_of(vocabulary: Vocabulary | None) -> Vocabulary:
+    """The given vocabulary, or the one for connections of which nothing is known."""
+    return vocabulary or _passing
+
+
+def match_concept_names(
+    conn: sqlite3.Connection, text: str, *, vocabulary: Vocabulary | None = None
+) -> list[str]:
+    """The stored names of all concepts that a text mentions, each once, in code-point order.
+
+    A database without concepts has no names. Raises `sqlite3.Error` when it cannot be read.
+    """
+    return vocabulary_of(vocabulary).matcher(conn).names(text)

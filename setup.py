@@ -1,0 +1,71 @@
+"""Metadata of datasette-concept-recall; tool settings are in pyproject.toml.
+
+The templates and the decision records live outside the package directory. ``package_dir`` maps
+them into it for wheels and archives; for ``pip install -e`` the committed links beside the modules
+do the same. Neither works alone: tests/test_packaging.py tries both.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+README = ROOT / "README.md"
+PACKAGE = "datasette_concept_recall"
+REPOSITORY = "https://github.com/datasette-concept-recall/datasette-concept-recall"
+
+# The one place where the version is written: at run time it is read with importlib.metadata.
+VERSION = "0.1.0"
+
+# Package data that is kept elsewhere in the repository: dotted package name -> directory.
+MAPPED = {
+    f"{PACKAGE}.templates": "templates",
+    f"{PACKAGE}.decisions": "docs/decisions",
+}
+
+EXTRAS = {
+    "test": ["build", "hypothesis", "playwright", "pytest", "pytest-asyncio"],
+    "lint": ["mypy", "ruff"],
+}
+
+setup(
+    name="datasette-concept-recall",
+    version=VERSION,
+    description="Recall by concept over a knowledge database, in Datasette",
+    long_description=README.read_text(encoding="utf-8") if README.exists() else "",
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    keywords=["datasette", "sqlite", "concepts", "recall", "knowledge base"],
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Environment :: Plugins",
+        "Environment :: Web Environment",
+        "Framework :: Datasette",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: OS Independent",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3 :: Only",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Database :: Front-Ends",
+        "Typing :: Typed",
+    ],
+    python_requires=">=3.10",
+    install_requires=["datasette>=0.65", "pluggy", "sqlite-utils"],
+    extras_require=EXTRAS,
+    entry_points={"datasette": [f"concept_recall = {PACKAGE}"]},
+    packages=[*find_packages(include=[PACKAGE, f"{PACKAGE}.*"]), *MAPPED],
+    package_dir=MAPPED,
+    package_data={
+        PACKAGE: ["py.typed", "static/*", "demo_data/*"],
+        f"{PACKAGE}.templates": ["*.html"],
+        f"{PACKAGE}.decisions": ["*.md"],
+    },
+    zip_safe=False,
+)

@@ -1,0 +1,79 @@
+"""What all tests share: a knowledge database to ask, and Datasette around it on either version."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasette.app import Datasette
+
+IS_1_0 = hasattr(Datasette, "add_query")
+"""Whether the installed Datasette is a 1.0; tests ask this, never a version string."""
+
+SHARED_DATA = Path(__file__).parent.parent.parent / "shared" / "data"
+"""Real data beside the checkout, in some working copies."""
+
+MakeDatasette = Callable[..., Datasette]
+
+
+@pytest.fixture
+def make_datasette() -> Iterator[MakeDatasette]:
+    """``make_datasette(*paths, config=…, settings=…, **more)``: an instance on either version.
+
+    ``config`` is written as for 1.0: 0.65 reads the same blocks as metadata.
+    """
+    made: list[Datasette] = []
+
+    def make(*paths: Path, config: dict[str, Any] | None = None, **more: Any) -> Datasette:
+        block = {"config" if IS_1_0 else "metadata": config} if config else {}
+        datasette = Datasette([str(path) for path in paths], **block, **more)
+        made.append(datasette)
+        return datasette
+
+    yield make
+    for datasette in made:
+        _close(datasette)
+
+
+def _close(datasette: Datasette) -> None:
+    if hasattr(datasette, "close"):
+        datasette.close()
+        return
+    if datasette.executor is not None:
+        datasette.executor.shutdown()
+    for database in datasette.databases.values():
+        database.close()
+
+
+def actor_cookie(datasette: Datasette, actor_id: str) -> dict[str, str]:
+    """Cookies that make a request come from this actor."""
+    return {"ds_actor": datasette.sign({"a": {"id": actor_id}}, "actor")}
+
+
+def file_bytes(path: Path) -> dict[str, bytes]:
+    """The bytes of a database file and of the log beside it."""
+    files = [path, path.with_name(path.name + "-wal")]
+    return {file.name: file.read_bytes() for file in files if file.exists()}
+
+
+@pytest.fixture(scope="session")
+def peps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real knowledge database, unpacked; tests that use it are skipped where it is absent."""
+    import lzma
+
+    packed = SHARED_DATA / "peps.db.xz"
+    if not packed.exists():
+        pytest.skip(f"the real data is not beside this checkout (no {packed.name})")
+    path = tmp_path_factory.mktemp("real") / "peps.db"
+    path.write_bytes(lzma.decompress(packed.read_bytes()))
+    return path
+
+
+def rows(path: Path, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """What a query returns on a connection of its own."""
+    with closing(sqlite3.connect(path)) as conn:
+        return conn.execute(sql, parameters).fetchall()
