@@ -14,10 +14,9 @@ from .vocabulary import match_concept_names
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator
 
     from datasette.app import Datasette
-    from datasette.utils.asgi import Request
 
 __all__ = [
     "ConceptMatch",
@@ -86,14 +85,13 @@ def skip_csrf(scope: dict[str, Any]) -> bool | None:
     return True if views.is_recall_path(scope["path"]) else None
 
 
-@hookimpl(tryfirst=True)  # 0.65 lets later ones win, so that anybody else's query of a name does
-def canned_queries(
-    datasette: Datasette, database: str
-) -> Callable[[], Awaitable[dict[str, dict[str, Any]]]]:
+@hookimpl(hookwrapper=True)  # 0.65 lets later ones win, so that anybody else's query of a name does
+def canned_queries(datasette: Datasette, database: str) -> Generator[None, Any, None]:
     """On 0.65: the queries of a knowledge database."""
     from . import queries
 
-    return lambda: queries.for_hook(datasette, database)
+    others = yield
+    others.force_result([lambda: queries.for_hook(datasette, database), *others.get_result()])
 
 
 @hookimpl
@@ -104,14 +102,16 @@ def startup(datasette: Datasette) -> Callable[[], Awaitable[None]]:
     return lambda: queries.store(datasette)
 
 
-@hookimpl(trylast=True)  # 0.65 lets the last opinion win
+@hookimpl(hookwrapper=True)  # 0.65 lets the last opinion win
 def permission_allowed(
     datasette: Datasette, actor: dict[str, Any] | None, action: str, resource: Any
-) -> Callable[[], Awaitable[bool | None]] | None:
+) -> Generator[None, Any, None]:
     """On 0.65: no query of ours for actors who may not view every table it reads."""
     from . import queries
 
-    return queries.veto_0_65(datasette, actor, resource) if action == "view-query" else None
+    others = yield
+    veto = queries.veto_0_65(datasette, actor, resource) if action == "view-query" else None
+    others.force_result([*others.get_result(), *filter(None, [veto])])
 
 
 @hookimpl

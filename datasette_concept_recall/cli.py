@@ -3,32 +3,52 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import click
 
-from .errors import DatabaseUnreadable, RecallError
+from .errors import RecallError
+from .excerpts import plain
 from .models import RecallRequest, RecallResult
-from .presenting import KINDS, badges, concepts_json, iso, show_matches
+from .opening import opened, opened_for_writing
+from .presenting import KINDS, badges, concepts_json, show_matches
 from .reading import as_text
 from .search import recall
 from .vocabulary import match_concept_names
 
+if TYPE_CHECKING:
+    from .optimizing import Plan
+
+_control_characters = re.compile(r"[\x00-\x1f\x7f-\x9f]+").sub
+
+
+class _BadUsage(click.ClickException):
+    """A command line that makes no sense; click's own error has several lines."""
+
+    exit_code = 2
+
 
 class _Group(click.Group):
-    """Turns every error that a user can cause into one line and exit code 1."""
+    """Turns every error that a user can cause into one line, with exit code 1 or 2."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            return super().invoke(ctx)
-        except (RecallError, sqlite3.Error) as error:
-            raise click.ClickException(" ".join(str(error).split())) from error
+            result: object = super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # who reads the output has seen enough; click ends in silence
+        except (RecallError, sqlite3.Error, OSError) as error:
+            raise click.ClickException(_line(str(error))) from error
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx else ctx.command_path
+            message = _line(error.format_message())
+            raise _BadUsage(f"{message} ({command} --help says more)") from error
+        return result
 
 
 def register(cli: click.Group) -> None:
@@ -49,10 +69,10 @@ def match(db: Path, text: tuple[str, ...]) -> None:
 
     TEXT is - to read standard input; several arguments are joined by spaces.
     """
-    with _opened(db) as conn:
+    with opened(db) as conn:
         names = match_concept_names(conn, _joined(text))
     for name in names:
-        click.echo(name)
+        click.echo(_line(name))
     if not names:
         click.echo("No concept of this database is named.", err=True)
 
@@ -81,7 +101,7 @@ def recall_command(
     if limit < 0:
         raise click.UsageError("--limit is 0 or more.")
     request = RecallRequest(text=_joined(text), names=names, project=project, limit=limit)
-    with _opened(db) as conn:
+    with opened(db) as conn:
         result = recall(conn, request)
     if as_json:
         click.echo(json.dumps(_as_json(result), indent=2, ensure_ascii=False))
@@ -112,22 +132,78 @@ def _print(result: RecallResult) -> None:
     if not result.concepts:
         click.echo("No concept of this database is named.")
         return
-    click.echo("Concepts: " + ", ".join(f"{c.name} ({c.total})" for c in result.counts))
+    click.echo("Concepts: " + ", ".join(f"{_line(c.name)} ({c.total})" for c in result.counts))
     if not result.matches:
         click.echo("Nothing is tagged with them.")
     for shown in show_matches(result):
         match = shown.match
-        day = match.created_at.strftime("%Y-%m-%d") if match.created_at else "no date"
+        day = match.created_at.date().isoformat() if match.created_at else "no date"
         about = [KINDS[match.source_type], match.ref, match.project, day]
         about += [words for _, words in badges(match)]
-        click.echo(f"\n{shown.rank}. {match.title or match.ref}")
-        click.echo("   " + " · ".join(part for part in about if part))
-        click.echo("   Concepts: " + ", ".join(match.concepts))
-        excerpt = " ".join("".join(part.text for part in shown.excerpt).split())
+        click.echo(f"\n{shown.rank}. {_line(match.title) or match.ref}")
+        click.echo("   " + " · ".join(_line(part) for part in about if part))
+        click.echo("   Concepts: " + ", ".join(map(_line, match.concepts)))
+        excerpt = _line(plain(shown.excerpt))
         if excerpt:
             click.echo(click.wrap_text(excerpt, 78, "   ", "   "))
     if result.next_key:
         click.echo(f"\n{len(result.matches)} of {result.total} items; --limit 0 shows all.")
+
+
+@concept_recall.command()
+@click.argument("db", type=click.Path(path_type=Path))
+@click.option("remove", "--remove", is_flag=True, help="Take away what was added")
+@click.option("dry_run", "--dry-run", is_flag=True, help="Only say what would be done")
+def optimize(db: Path, remove: bool, dry_run: bool) -> None:
+    """Add to DB what makes recall fast, however much is tagged
+
+    These are tables and triggers whose names begin with _concept_recall_, and indexes of the link
+    tables. What is in the database stays as it is. Run it again when much has changed.
+    """
+    from . import optimizing
+
+    if dry_run and not remove:
+        with opened(db) as conn:
+            _print_plan(optimizing.plan(conn))
+        return
+    with opened_for_writing(db) as conn:
+        if remove:
+            _remove(conn, dry_run)
+            return
+        timed = optimizing.Stopwatch(conn)
+        before, size = timed.milliseconds(), optimizing.size_of(conn)
+        todo = optimizing.optimize(conn, progress=lambda step: click.echo(f"{step} …"))
+        if todo.is_done:
+            click.echo("Nothing to do: everything is there and up to date.")
+            return
+        grown = (optimizing.size_of(conn) - size) / 1_000_000
+        added = f"{len(todo.missing)} tables, triggers and indexes" if todo.missing else "no parts"
+        click.echo(f"Added {added}, and brought {todo.changed:,} changed items up to date.")
+        click.echo(f"The file holds {grown:+.1f} MB, {size / 1_000_000:.1f} MB before.")
+        if timed.concept is not None:
+            click.echo(
+                f"Recall of {_line(timed.concept)}, the concept tagged most: "
+                f"{before:.1f} ms before, {timed.milliseconds():.1f} ms now."
+            )
+
+
+def _print_plan(todo: Plan) -> None:
+    if todo.is_done:
+        click.echo("Nothing to do: everything is there and up to date.")
+    for name in todo.missing:
+        click.echo(f"Would add {name}")
+    if todo.changed:
+        click.echo(f"Would bring {todo.changed:,} changed items up to date")
+
+
+def _remove(conn: sqlite3.Connection, dry_run: bool) -> None:
+    from . import optimizing
+
+    names = optimizing.added(conn) if dry_run else optimizing.remove(conn)
+    for name in names:
+        click.echo(f"{'Would remove' if dry_run else 'Removed'} {name}")
+    if not names:
+        click.echo("Nothing to remove.")
 
 
 @concept_recall.command()
@@ -140,6 +216,8 @@ def demo(path: Path, no_serve: bool, host: str, port: int) -> None:
 
     A file that the demo did not make is never overwritten.
     """
+    from datasette.utils import tilde_encode
+
     from .demo import build_demo
 
     summary = build_demo(path)
@@ -152,43 +230,15 @@ def demo(path: Path, no_serve: bool, host: str, port: int) -> None:
         click.echo(f"To browse it: datasette {path}")
         return
     shown_host = f"[{host}]" if ":" in host else host
-    click.echo(f"Try: http://{shown_host}:{port}/{path.stem}/-/recall?{query}")
+    click.echo(f"Try: http://{shown_host}:{port}/{tilde_encode(path.stem)}/-/recall?{query}")
     command = [sys.executable, "-m", "datasette", "serve", str(path)]
     raise SystemExit(subprocess.call([*command, "--host", host, "--port", str(port)]))
 
 
+def _line(text: str) -> str:
+    """A text on one line, without the control characters that a terminal would obey."""
+    return " ".join(_control_characters(" ", text).split())
+
+
 def _joined(text: tuple[str, ...]) -> str:
-    parts = [
-        as_text(click.get_binary_stream("stdin").read()) if part == "-" else part for part in text
-    ]
-    return " ".join(parts)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """The database for reading only. Raises `DatabaseUnreadable`."""
-    if not path.exists():
-        raise DatabaseUnreadable(f"There is no file {path}")
-    if path.is_dir():
-        raise DatabaseUnreadable(f"{path} is a folder, not a database")
-    try:
-        with closing(_connect(path)) as conn:
-            yield conn
-    except sqlite3.Error as error:
-        raise DatabaseUnreadable(f"{path} cannot be read: {error}") from error
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    uri = path.absolute().as_uri()
-    conn = sqlite3.connect(f"{uri}?mode=ro", uri=True)
-    try:
-        conn.execute("select 1 from sqlite_master limit 1").fetchall()
-    except sqlite3.OperationalError:
-        # In a folder that cannot be written, a file in WAL mode has nowhere for its index. When
-        # nobody left a log beside it, it can be read as it is.
-        wal = path.with_name(path.name + "-wal")
-        if wal.exists() and wal.stat().st_size:
-            raise
-        conn.close()
-        conn = sqlite3.connect(f"{uri}?mode=ro&immutable=1", uri=True)
-    return conn
+    return " ".join(as_text(sys.stdin.buffer.read()) if part == "-" else part for part in text)

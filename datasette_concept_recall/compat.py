@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
+
+from .canned_sql import CannedQuery
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -90,73 +93,97 @@ async def may_view_query(datasette: Datasette, actor: Actor, database: str, quer
     return await _cascade(datasette, actor, levels)
 
 
-async def store_queries(datasette: Any, database: str, queries: dict[str, dict[str, Any]]) -> None:
-    """On 1.0, makes the plugin's stored queries of a database exactly these.
-
-    A query of the same name that somebody else defined is left as it is; what an earlier version
-    of the plugin stored under another name is removed. On 0.65, where the hook
-    ``canned_queries`` does this, nothing happens.
-    """
-    if not hasattr(datasette, "add_query"):
-        return
-    for name in await _stored_names(datasette, database):
-        if name not in queries:
-            await datasette.remove_query(database, name, source=QUERY_SOURCE)
-    for name, query in queries.items():
-        existing = await datasette.get_query(database, name)
-        if existing is None or existing.source == QUERY_SOURCE:
-            await datasette.add_query(
-                database,
-                name,
-                query["sql"],
-                title=query["title"],
-                description=query["description"],
-                parameters=query["params"],
-                hide_sql=query["hide_sql"],
-                is_trusted=True,
-                source=QUERY_SOURCE,
-            )
+def stores_queries(datasette: Datasette) -> bool:
+    """Whether queries are stored at start-up, as on 1.0; 0.65 asks for them at every request."""
+    return hasattr(datasette, "add_query")
 
 
-async def _stored_names(datasette: Any, database: str) -> list[str]:
-    result = await datasette.get_internal_database().execute(
-        "select name from queries where database_name = ? and source = ?",
-        [database, QUERY_SOURCE],
+async def store_query(datasette: Any, database: str, query: CannedQuery) -> None:
+    """On 1.0, stores a query unless somebody else defined one of the same name."""
+    existing = await datasette.get_query(database, query.name)
+    if existing is None or existing.source == QUERY_SOURCE:
+        await datasette.add_query(
+            database,
+            query.name,
+            query.sql,
+            title=query.title,
+            description=query.description,
+            parameters=query.parameters,
+            hide_sql=True,
+            is_trusted=True,
+            source=QUERY_SOURCE,
+        )
+
+
+async def remove_other_queries(datasette: Any, wanted: Container[tuple[str, str]]) -> None:
+    """On 1.0, removes what was once stored by this plugin but for these ``(database, query)``."""
+    stored = await datasette.get_internal_database().execute(
+        "select database_name, name from queries where source = ?", [QUERY_SOURCE]
     )
-    return [row["name"] for row in result.rows]
+    for database, name in map(tuple, stored.rows):
+        if (database, name) not in wanted:
+            await datasette.remove_query(database, name, source=QUERY_SOURCE)
 
 
-def hidden_queries_sql(hidden: Iterable[tuple[str, str]]) -> Any:
-    """On 1.0, a permission rule by which nobody is shown these ``(database, query)`` of ours."""
-    import json
-
+def unreadable_queries_sql(readable: Iterable[tuple[str, str]]) -> Any:
+    """On 1.0, a permission rule that denies all of our queries but these ``(database, query)``."""
     from datasette.permissions import PermissionSQL
 
     return PermissionSQL(
-        restriction_sql="""
-            select database_name as parent, name as child from queries
-            where source <> :concept_recall_source or not exists (
-                select 1 from json_each(:concept_recall_hidden)
+        sql="""
+            select database_name as parent, name as child, 0 as allow,
+                'reads a table that the actor may not view' as reason
+            from queries
+            where source = :concept_recall_source and not exists (
+                select 1 from json_each(:concept_recall_readable)
                 where json_extract(value, '$[0]') = database_name
                   and json_extract(value, '$[1]') = name
             )
         """,
         params={
             "concept_recall_source": QUERY_SOURCE,
-            "concept_recall_hidden": json.dumps(list(hidden)),
+            "concept_recall_readable": json.dumps(list(readable)),
         },
     )
 
 
-def configured_query_names(datasette: Any, database: str) -> set[str]:
-    """On 0.65, the names of the queries that the metadata of a database defines."""
-    return set(datasette.metadata("queries", database=database, fallback=False) or {})
+_TABLES_KEY = "concept_recall_tables"
+"""Marks a canned query of 0.65 as one of ours, and holds the tables it reads."""
 
 
-async def canned_query_sql(datasette: Any, actor: Actor, database: str, name: str) -> str | None:
-    """On 0.65, the SQL of the canned query of this name, whoever defined it."""
+def canned_query(query: CannedQuery) -> dict[str, Any]:
+    """The query as the hook ``canned_queries`` of 0.65 returns it."""
+    return {
+        "sql": query.sql,
+        "title": query.title,
+        "description": query.description,
+        "params": list(query.parameters),
+        "hide_sql": True,
+        _TABLES_KEY: sorted(query.tables),
+    }
+
+
+def configured_query_names(datasette: Any, database: str, offered: Container[str]) -> set[str]:
+    """On 0.65, the names of the queries that the metadata of a database defines.
+
+    Datasette adds to that very dictionary what the hook once returned: such is not counted, and
+    is taken away when it is no longer ``offered``.
+    """
+    queries = datasette.metadata("queries", database=database, fallback=False) or {}
+    ours = {name for name, q in queries.items() if isinstance(q, dict) and _TABLES_KEY in q}
+    for name in ours:
+        if name not in offered:
+            del queries[name]
+    return set(queries) - ours
+
+
+async def tables_of_canned_query(
+    datasette: Any, actor: Actor, database: str, name: str
+) -> frozenset[str] | None:
+    """On 0.65, the tables that a canned query of ours reads, None for somebody else's."""
     query = await datasette.get_canned_query(database, name, actor)
-    return query["sql"] if query else None
+    tables = query.get(_TABLES_KEY) if query else None
+    return None if tables is None else frozenset(tables)
 
 
 def database_color(database: Database) -> str:

@@ -71,6 +71,8 @@ def excerpt(body: str, matcher: ConceptMatcher, length: int = 300) -> list[Segme
     """
     searched = body[:_SEARCHED]
     mentions = matcher.mentions(searched)
+    if len(searched) < len(body):  # a word that is cut off may be another word
+        mentions = [m for m in mentions if m.end < len(searched)]
     start = _best_start(mentions, length)
     start = 0 if start <= _LEAD else _next_word(searched, start - _LEAD)
     end = start + length
@@ -120,7 +122,7 @@ def echo(text: str, mentions: Sequence[ConceptMention], limit: int = 4000) -> li
         return segments(text, mentions)
     shown: list[Segment] = []
     position = used = 0
-    for mention in mentions:
+    for index, mention in enumerate(mentions):
         if mention.end <= position:
             continue
         start, end = max(position, mention.start - _LEAD), min(len(text), mention.end + _LEAD)
@@ -128,12 +130,20 @@ def echo(text: str, mentions: Sequence[ConceptMention], limit: int = 4000) -> li
             break
         if start > position:
             shown.append(Segment(ELLIPSIS))
-        end = max(end, *(m.end for m in mentions if m.start < end)) if end < len(text) else end
-        shown += segments(text, mentions, start, end)
+        end = max(end, *(m.end for m in _begun(mentions, index, end)))
+        shown += segments(text, _begun(mentions, index, end), start, end)
         used, position = used + end - start, end
     if not shown:
         shown, position = [Segment(text[:limit])], limit
     return [*shown, Segment(ELLIPSIS)] if position < len(text) else shown
+
+
+def _begun(mentions: Sequence[ConceptMention], index: int, end: int) -> Sequence[ConceptMention]:
+    """The mentions from ``index`` on that begin before ``end``."""
+    stop = index
+    while stop < len(mentions) and mentions[stop].start < end:
+        stop += 1
+    return mentions[index:stop]
 
 
 def first_line(text: str, length: int = 100) -> str:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, chain, groupby
 from unicodedata import category, combining, is_normalized, normalize
 
 _words = re.compile(r"\S+").finditer
 _beyond_ascii = re.compile(r"[^\x00-\x7f]+").finditer
+_many_marks = re.compile(r"[^\w\s\x00-\x7f]{64,}").sub
 _trailing_jamo = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]").match
+
+_LONG = 20_000
+"""Texts of more characters are searched for long runs of marks before they are normalised."""
 
 
 def fold(text: str) -> str:
@@ -20,7 +24,28 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    return normalize("NFC", normalize("NFC", text).casefold())
+    return _nfc(_nfc(text).casefold())
+
+
+def _nfc(text: str) -> str:
+    return normalize("NFC", text if len(text) < _LONG else _many_marks(_in_order, text))
+
+
+def _in_order(marks: re.Match[str]) -> str:
+    """A run of marks decomposed and in canonical order, as normalisation would leave it.
+
+    `unicodedata` moves every mark by itself, which takes quadratic time for a long run.
+    """
+    ordered = [
+        sorted(group, key=combining)  # stable, as the canonical ordering has to be
+        for _, group in groupby(_decomposed(marks[0]), key=lambda mark: combining(mark) == 0)
+    ]
+    return "".join(chain.from_iterable(ordered))
+
+
+def _decomposed(characters: str) -> Iterator[str]:
+    """The characters, each decomposed by itself."""
+    return chain.from_iterable(normalize("NFD", character) for character in characters)
 
 
 def canonical_name(name: str) -> str:

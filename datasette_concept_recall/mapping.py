@@ -23,14 +23,17 @@ class Source:
     """One kind of tagged item, as the parts of the queries that find and fill it.
 
     ``rows`` is a FROM clause in which ``i`` is the item's table. The other attributes are SQL
-    expressions over it, but for ``name``, ``tables`` (all that it reads: an actor needs every
-    one), ``item_table``, ``link`` with its two columns, ``searched`` (all text that an item says,
-    several expressions) and ``relations`` (the table of which item supersedes which, or None).
-    ``created`` has a unary plus: an expression has no declared type, by which some connections
-    convert what they read.
+    expressions over it, but for ``name``, ``order`` (by which ties of rank are broken), ``tables``
+    (all that it reads: an actor needs every one), ``item_table``, ``link`` with its two columns,
+    ``searched`` (all text that an item says, several expressions), ``ranked_by`` (the columns of
+    each table on which the rank and the narrowing of an item depend), ``parent`` (the table joined
+    as ``p`` and the item's column that refers to it, or None) and ``relations`` (the table of which
+    item supersedes which, or None). ``created`` has a unary plus: an expression has no
+    declared type, by which some connections convert what they read.
     """
 
     name: str
+    order: int
     tables: tuple[str, ...]
     rows: str
     item_table: str
@@ -46,6 +49,8 @@ class Source:
     summary_stale: str
     status: str
     searched: tuple[str, ...]
+    ranked_by: dict[str, tuple[str, ...]]
+    parent: tuple[str, str] | None = None
     relations: str | None = None
 
 
@@ -53,7 +58,8 @@ class Source:
 class Mapping:
     """The tables that recall reads in one database, as far as they exist.
 
-    ``tables`` names them as they are spelled in the database.
+    ``tables`` names them as they are spelled in the database. ``is_indexed`` tells that the recall
+    index is there and can be used.
     """
 
     tables: tuple[str, ...] = ()
@@ -61,6 +67,7 @@ class Mapping:
     sources: tuple[Source, ...] = ()
     has_projects: bool = False
     has_project_links: bool = False
+    is_indexed: bool = False
 
     def visible_to(self, tables: Container[str] | None) -> Mapping:
         """What is left for a reader who may see only these tables (None: all of them)."""
@@ -135,6 +142,14 @@ def _has(columns: Columns, table: str, *names: str) -> bool:
     return columns.get(table, frozenset()).issuperset(names)
 
 
+def _existing(columns: Columns, **wanted: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Of the wanted columns of each table, those that are there."""
+    return {
+        table: tuple(name for name in names if _has(columns, table, name))
+        for table, names in wanted.items()
+    }
+
+
 def _relations(columns: Columns, table: str) -> str | None:
     return table if _has(columns, table, "from_id", "to_id", "relationship") else None
 
@@ -155,6 +170,7 @@ def _observations(columns: Columns) -> Source | None:
     item = _column(columns, "observations", _ITEM)
     return Source(
         name="observation",
+        order=0,
         tables=("observations", "observation_concepts"),
         rows="observations i",
         item_table="observations",
@@ -170,6 +186,7 @@ def _observations(columns: Columns) -> Source | None:
         summary_stale="null",
         status="null",
         searched=(item("body"),),
+        ranked_by=_existing(columns, observations=("id", "project_id", "created_at")),
         relations=_relations(columns, "observation_relations"),
     )
 
@@ -183,6 +200,7 @@ def _records(columns: Columns) -> Source | None:
     item = _column(columns, "records", _ITEM)
     return Source(
         name="record",
+        order=1,
         tables=("records", "record_concepts"),
         rows="records i",
         item_table="records",
@@ -198,6 +216,7 @@ def _records(columns: Columns) -> Source | None:
         summary_stale="null",
         status=item("status"),
         searched=(item("title"), item("body")),
+        ranked_by=_existing(columns, records=("id", "project_id", "ingested_at")),
         relations=_relations(columns, "record_relations"),
     )
 
@@ -217,6 +236,7 @@ def _documents(columns: Columns) -> Source | None:
     document_title = f"nullif({document('title')}, '')"
     return Source(
         name="document",
+        order=2,
         tables=("documents", "document_sections", "document_section_concepts"),
         rows="document_sections i left join documents p on p.id = i.document_id",
         item_table="document_sections",
@@ -233,4 +253,10 @@ def _documents(columns: Columns) -> Source | None:
         summary_stale=f"coalesce({item('summary_stale')}, 0)",
         status="null",
         searched=(item("heading"), item("body"), item("summary_body")),
+        ranked_by=_existing(
+            columns,
+            document_sections=("id", "document_id", "level", "created_at"),
+            documents=("id", "project_id"),
+        ),
+        parent=("documents", "document_id"),
     )

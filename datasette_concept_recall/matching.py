@@ -14,9 +14,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, compress, islice
+from typing import cast
 from unicodedata import category
 
+from .automaton import SequenceAutomaton
 from .folding import Locator, canonical_name, fold
 from .models import ConceptMention
 
@@ -24,7 +26,7 @@ _NO_SPACE = (
     "\u0e00-\u0eff"  # Thai, Lao
     "\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f\U000116d0-\U000116ff"  # Myanmar
     "\u1780-\u17ff\u19e0-\u19ff"  # Khmer
-    "\u2e80-\u2fdf\u3005\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U00020000-\U0003ffff"  # Han
     "\u3041-\u309f\u30a0-\u30ff\u31f0-\u31ff\uff66-\uff9f\U0001aff0-\U0001b16f"  # kana
 )
@@ -44,7 +46,11 @@ _is_no_space = re.compile(f"[{_NO_SPACE}]").match
 _is_hangul = re.compile(f"[{_HANGUL}]").match
 
 _SHORT = 8
-"""Names of up to so many atoms are looked up whole; longer ones by their first so many."""
+"""Names of up to so many atoms are looked up in a dictionary, longer ones by an automaton."""
+
+_LONG_WORD = 1000
+"""A word of more characters is not looked for from every place of a text: nearly all of it might
+fit at each of them, as in a text of one letter."""
 
 
 def can_match(name: str) -> bool:
@@ -65,8 +71,16 @@ def word_count(word: str, text: str) -> int:
 def _word_spans(word: str, text: str) -> Iterator[tuple[int, int]]:
     name = _searchable(word)
     if not name:
-        return
-    folded = canonical_name(text) if " " in name else fold(text)
+        return iter(())
+    if len(name) > _LONG_WORD:
+        return (
+            (start, end) for start, end, _ in ConceptMatcher([name])._scan(canonical_name(text))
+        )
+    return _spans(name, canonical_name(text) if " " in name else fold(text))
+
+
+def _spans(name: str, folded: str) -> Iterator[tuple[int, int]]:
+    """The accepted mentions of one canonical name, in order."""
     start = folded.find(name)
     while start >= 0:
         end = start + len(name)
@@ -109,8 +123,11 @@ def _glued_after(last: str, after: str) -> bool:
 
 
 def _stands_alone(folded: str, start: int, end: int) -> bool:
-    return not (start and _glued_before(folded[start - 1], folded[start])) and not (
-        end < len(folded) and _glued_after(folded[end - 1], folded[end])
+    before = folded[start - 1] if start else " "
+    after = folded[end] if end < len(folded) else " "
+    # The first comparisons are the common case, made cheap.
+    return (before == " " or not _glued_before(before, folded[start])) and (
+        after == " " or not _glued_after(folded[end - 1], after)
     )
 
 
@@ -124,25 +141,29 @@ class ConceptMatcher:
     def __init__(self, names: Iterable[str]) -> None:
         self._spellings: dict[str, str | tuple[str, ...]] = {}  # by canonical name
         self._silent: dict[str, str | tuple[str, ...]] = {}  # the same for names never mentioned
-        self._depth: dict[str, int] = {}  # first atom -> most atoms of a name that begins with it
-        self._long: dict[str, list[str]] = {}  # first _SHORT atoms -> names that are longer
-        for name in names:
-            self._add(name)
+        self._starts: dict[str, int] = {}  # first atom -> what names begin with it, see _start
+        self._long_beginnings: set[str] = set()  # the first _SHORT atoms of longer names
+        long_names = {name: atoms for name in names if (atoms := self._add(name))}
+        self._long_names = [canonical_name(name) for name in long_names]
+        self._automaton = SequenceAutomaton(long_names.values())
 
-    def _add(self, name: str) -> None:
+    def _add(self, name: str) -> list[str] | None:
+        """Takes in a name; the atoms of one that is new and long are returned."""
         canonical = canonical_name(name)
         spellings = self._spellings if can_match(name) else self._silent
         known = spellings.get(canonical)
         if known is not None:
             spellings[canonical] = _joined(known, name)
-            return
+            return None
         spellings[canonical] = name
         if spellings is self._silent:
-            return
+            return None
         atoms = _cut(canonical)
-        if len(atoms) > _SHORT:
-            self._long.setdefault("".join(atoms[:_SHORT]), []).append(canonical)
-        self._depth[atoms[0]] = max(self._depth.get(atoms[0], 0), min(len(atoms), _SHORT))
+        self._starts[atoms[0]] = _start(atoms, self._starts.get(atoms[0], 0))
+        if len(atoms) <= _SHORT:
+            return None
+        self._long_beginnings.add("".join(atoms[:_SHORT]))
+        return atoms
 
     def __len__(self) -> int:
         """The number of names, case variants counted as one."""
@@ -161,16 +182,13 @@ class ConceptMatcher:
 
     def names(self, text: str) -> list[str]:
         """The stored spellings of all names the text mentions, each once, in code-point order."""
-        return sorted(self.counts(text))
+        found = {name for _, _, name in self._scan(canonical_name(text), once=True)}
+        return sorted(s for name in found for s in _as_tuple(self._spellings[name]))
 
     def counts(self, text: str) -> dict[str, int]:
         """How often each stored spelling is mentioned; names that are not are absent."""
         found = Counter(name for _, _, name in self._scan(canonical_name(text)))
-        return {
-            spelling: count
-            for canonical, count in found.items()
-            for spelling in _as_tuple(self._spellings[canonical])
-        }
+        return {s: n for name, n in found.items() for s in _as_tuple(self._spellings[name])}
 
     def mentions(self, text: str) -> list[ConceptMention]:
         """Every mention, by start, then end, then concept; offsets are into ``text`` itself.
@@ -189,30 +207,63 @@ class ConceptMatcher:
         ]
         return sorted(mentions, key=lambda m: (m.start, m.end, m.concept))
 
-    def _scan(self, folded: str) -> Iterator[tuple[int, int, str]]:
-        """Accepted mentions ``(start, end, canonical name)`` in a canonical text, by start."""
+    def _scan(self, folded: str, once: bool = False) -> Iterator[tuple[int, int, str]]:
+        """Accepted mentions ``(start, end, canonical name)`` in a canonical text.
+
+        Those of one name are in order. With ``once`` only the first of each name is given.
+        """
         atoms = _cut(folded)
         ends = list(accumulate(map(len, atoms)))
-        depth = self._depth
-        free: dict[str, int] = {}  # name -> end of its last mention
-        for index, atom in enumerate(atoms):
-            if atom in depth:
-                start = ends[index] - len(atom)
-                for end, name in self._candidates(folded, start, ends[index : index + depth[atom]]):
-                    if free.get(name, 0) <= start and _stands_alone(folded, start, end):
-                        free[name] = end
-                        yield start, end, name
+        starts = list(map(self._starts.get, atoms))
+        atoms += ("", "")
+        free: dict[str, int] = {}  # name -> from where on it may be mentioned again
+        nowhere = len(folded) + 1
+        long_names = False
+        for index in compress(range(len(starts)), starts):
+            known, atom, end = cast("int", starts[index]), atoms[index], ends[index]
+            start = end - len(atom)
+            if known & _ALONE and free.get(atom, 0) <= start and _stands_alone(folded, start, end):
+                free[atom] = nowhere if once else end
+                yield start, end, atom
+            following = atoms[index + 1]
+            if following == " ":
+                following = atoms[index + 2]
+            if not known & 64 << hash(following) % _FOLLOWING:
+                continue
+            if known & _LONG and not long_names:
+                beginning = folded[start : ends[min(index + _SHORT, len(ends)) - 1]]
+                long_names = beginning in self._long_beginnings
+            for end in ends[index + 1 : index + (known & _DEPTH)]:
+                name = folded[start:end]
+                if (
+                    name in self._spellings
+                    and free.get(name, 0) <= start
+                    and _stands_alone(folded, start, end)
+                ):
+                    free[name] = nowhere if once else end
+                    yield start, end, name
+        if long_names:
+            for position in self._automaton.occurring(atoms):
+                name = self._long_names[position]
+                for start, end in islice(_spans(name, folded), 1 if once else None):
+                    yield start, end, name
 
-    def _candidates(self, folded: str, start: int, ends: list[int]) -> Iterator[tuple[int, str]]:
-        """Names that are written at ``start`` and end with an atom, glued or not."""
-        for end in ends:
-            part = folded[start:end]
-            if part in self._spellings:
-                yield end, part
-        if len(ends) == _SHORT:
-            for name in self._long.get(part, ()):
-                if folded.startswith(name, start):
-                    yield start + len(name), name
+
+# What is known of the names that begin with an atom, packed into one number: the most atoms that a
+# short one of them has, whether the atom itself is one, whether one is long, and which atoms follow
+# (white space aside), as a set of _FOLLOWING classes of hashes.
+_DEPTH, _ALONE, _LONG = 0b001111, 0b010000, 0b100000
+_FOLLOWING = 48
+
+
+def _start(atoms: list[str], known: int) -> int:
+    """What is known of the names with a first atom, now that there is this one too."""
+    if len(atoms) == 1:
+        return max(known, 1) | _ALONE
+    depth = max(known & _DEPTH, min(len(atoms), _SHORT))
+    known = known & ~_DEPTH | depth | (_LONG if len(atoms) > _SHORT else 0)
+    following = atoms[1] if atoms[1] != " " else atoms[2]
+    return known | 64 << hash(following) % _FOLLOWING
 
 
 def _as_tuple(spellings: str | tuple[str, ...]) -> tuple[str, ...]:

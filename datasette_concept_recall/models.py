@@ -99,7 +99,8 @@ class RecallRequest:
     """What is asked: the names found in ``text`` together with ``names``.
 
     ``types`` (of `SOURCE_TYPES`; empty: all) and ``project`` narrow the answer, ``limit`` cuts it
-    (None or less than 1: not at all) and ``after`` starts it behind that place.
+    (None or less than 1: not at all) and ``after`` starts it behind that place. ``facets`` asks
+    for the counts by type and project as well.
     """
 
     text: str = ""
@@ -108,6 +109,7 @@ class RecallRequest:
     types: frozenset[str] = frozenset()
     limit: int | None = None
     after: RankKey | None = None
+    facets: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,9 @@ class RecallResult:
 
     ``concepts`` are the names used, ``matches`` the ranked items, ``projects`` the names of
     projects tagged with one of the concepts, ``total`` how many items there are before the limit.
-    ``type_counts`` and ``project_counts`` say how many items each narrowing would leave, the
-    project None standing for items of no project. ``first_rank`` is the rank (from 1) of the
-    first match, ``next_key`` the place to go on from, None at the end.
+    ``type_counts`` and ``project_counts`` say, when asked for, how many items each narrowing
+    would leave, the project None standing for items of no project. ``first_rank`` is the rank
+    (from 1) of the first match, ``next_key`` the place to go on from, None at the end.
     """
 
     concepts: list[str]

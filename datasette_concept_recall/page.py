@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from . import compat, queries
 from .excerpts import ELLIPSIS, Segment, echo, first_line, plain
-from .matching import canonical_name
+from .folding import canonical_name
 from .menus import recall_path
 from .models import SOURCE_TYPES
 from .parameters import Parameters, encode_token
@@ -123,6 +123,7 @@ class _Links:
         self._base = replace(answer.parameters, next=None)
         if short_link(datasette, answer.database, self._base) is None:
             self._base = replace(self._base, text="", names=tuple(answer.result.concepts))
+        self._given = [(name, canonical_name(name)) for name in self._base.names]
 
     def to(self, extension: str = "", **changes: Any) -> str | None:
         """The link with some parameters changed, None when it would be too long."""
@@ -150,8 +151,10 @@ class _Links:
 
     def without(self, name: str) -> str | None:
         """The link that no longer asks for a name, in whatever letter case it was given."""
-        left = (n for n in self._base.names if canonical_name(n) != canonical_name(name))
-        return self.to(names=tuple(left))
+        if len(self._given) > _LONGEST_LINK // len("&concept="):
+            return None
+        gone = canonical_name(name)
+        return self.to(names=tuple(n for n, canonical in self._given if canonical != gone))
 
     def kinds(self) -> list[Narrowing]:
         counts, chosen = self._answer.result.type_counts, self._answer.parameters.types
@@ -170,23 +173,23 @@ class _Links:
 
     def projects(self) -> list[Narrowing]:
         """The chosen project, then those that leave most items; no project cannot be chosen."""
-        counts, chosen = dict(self._answer.result.project_counts), self._answer.parameters.project
-        without = counts.pop(None, 0)
+        counts, chosen = self._answer.result.project_counts, self._answer.parameters.project
+        named = {name: count for name, count in counts.items() if name is not None}
         if chosen is not None:
-            counts.setdefault(chosen, 0)
+            named.setdefault(chosen, 0)
+        order = sorted(named, key=lambda name: (name != chosen, -named[name], name))
         found = [
             Narrowing(
                 name,
-                count,
+                named[name],
                 name == chosen,
                 self.to(project=None if name == chosen else name),
                 "project",
                 name,
             )
-            for name, count in sorted(
-                counts.items(), key=lambda item: (item[0] != chosen, -item[1], item[0])
-            )
+            for name in order
         ]
+        without = counts.get(None, 0)
         return [*found, Narrowing("no project", without, False, None)] if without else found
 
 
@@ -221,7 +224,7 @@ def _title_and_excerpt(shown: ShownMatch) -> tuple[list[Segment], list[Segment]]
     if line and len(text) <= _LONGEST_TITLE and text == " ".join(match.body.split()):
         return shown.excerpt, []
     if line and not line.endswith((ELLIPSIS, ".", "!", "?", ":")):
-        line += ELLIPSIS
+        line = line.rstrip(",;") + ELLIPSIS
     return [Segment(line or f"{match.ref}, untitled")], shown.excerpt
 
 
@@ -230,7 +233,8 @@ async def _query_link(datasette: Datasette, request: Request, answer: Answer) ->
     parameters = answer.parameters
     if not parameters.asks or parameters.types or parameters.project:
         return None
-    by_text = bool(parameters.text) and not parameters.names
+    short = short_link(datasette, answer.database, parameters) is not None
+    by_text = bool(parameters.text) and not parameters.names and short
     name = queries.BY_TEXT if by_text else queries.BY_NAMES
     asked = {"text": parameters.text} if by_text else {"names": json.dumps(answer.result.concepts)}
     if not await compat.may_view_query(datasette, request.actor, answer.database, name):

@@ -58,13 +58,42 @@ def reading(conn: sqlite3.Connection) -> Iterator[Reader]:
     A transaction that is already open is used and left open; otherwise one is opened for
     reading and ended. The connection's own text factory is put back.
     """
-    text_factory, own_transaction = conn.text_factory, not conn.in_transaction
+    text_factory, own_transaction = conn.text_factory, _begin(conn)
     conn.text_factory = as_text
     try:
-        if own_transaction:
-            conn.execute("begin")
         yield Reader(conn, not own_transaction)
     finally:
         conn.text_factory = text_factory
-        if own_transaction and conn.in_transaction:
-            conn.execute("commit")  # unlike a rollback it leaves running statements alone
+        if own_transaction:
+            _end(conn)
+
+
+def _begin(conn: sqlite3.Connection) -> bool:
+    """Opens a transaction unless one is open; whether it did.
+
+    In a function that a writing statement calls, the transaction of that statement is open, though
+    the connection does not say so; a savepoint is refused there, which BEGIN would not be.
+    """
+    if conn.in_transaction:
+        return False
+    try:
+        conn.execute("savepoint concept_recall")
+    except sqlite3.OperationalError as error:
+        if "SQL statements in progress" in str(error):
+            return False
+        _end(conn)  # it may have been opened, and then a time limit ended the statement
+        raise
+    return True
+
+
+def _end(conn: sqlite3.Connection) -> None:
+    """Ends the transaction if one is open; unlike a rollback it leaves running statements alone."""
+    if not conn.in_transaction:
+        return
+    try:
+        conn.execute("release concept_recall")
+    except sqlite3.OperationalError:  # a time limit ends even this one, and would again
+        conn.set_progress_handler(None, 0)
+        if conn.in_transaction:
+            conn.execute("release concept_recall")
+        raise

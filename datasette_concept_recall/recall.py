@@ -44,15 +44,15 @@ def _among(names: Container[str], rows: Iterable[tuple[Any, ...]]) -> dict[int, 
 def find_candidates(reader: Reader, mapping: Mapping, ids: dict[int, int]) -> list[Candidate]:
     """Every item tagged with one of the concepts, one query per source."""
     found: list[Candidate] = []
-    for order, source in enumerate(mapping.sources):
-        found += _candidates_of(reader, source, order, ids)
+    for source in mapping.sources:
+        found += candidates_of(source, reader.rows(candidate_sql(source), json_list(ids)), ids)
     return found
 
 
-def _candidates_of(
-    reader: Reader, source: Source, order: int, ids: dict[int, int]
+def candidates_of(
+    source: Source, rows: Iterable[tuple[Any, ...]], ids: dict[int, int]
 ) -> list[Candidate]:
-    rows = reader.rows(candidate_sql(source), json_list(ids))
+    """The items of a source from the rows of `candidate_sql`, one for each link."""
     carried: dict[int, int] = {}
     items: dict[int, tuple[Any, ...]] = {}
     for item, concept, *about in rows:
@@ -60,7 +60,7 @@ def _candidates_of(
         items[item] = tuple(about)
     return [
         Candidate(
-            RankKey(-carried[item].bit_count(), age_of(created), order, item),
+            RankKey(-carried[item].bit_count(), age_of(created), source.order, item),
             source_type,
             project_id,
             carried[item],
@@ -70,7 +70,10 @@ def _candidates_of(
 
 
 def candidate_sql(source: Source) -> str:
-    """Links to the concepts of one JSON array, with what decides the rank of their items."""
+    """Links to the concepts of one JSON array, with what decides the rank of their items.
+
+    The columns: item, concept, created, project, source type.
+    """
     return (
         f"select i.id, l.{source.link_concept}, {source.created}, {source.project_id},"
         f" {source.source_type}"
@@ -89,7 +92,8 @@ def fill(
     """The winners with all that is shown of them, in the order given."""
     rows: dict[tuple[int, int], tuple[Any, ...]] = {}
     superseded: dict[tuple[int, int], tuple[str, ...]] = {}
-    for order, source in enumerate(mapping.sources):
+    for source in mapping.sources:
+        order = source.order
         ids = json_list(c.key.id for c in winners if c.key.source == order)
         if ids != "[]":
             rows |= {(order, row[0]): row[1:] for row in reader.rows(fill_sql(source), ids)}

@@ -8,8 +8,11 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Container, Iterable
+from dataclasses import replace
+from time import perf_counter
 
-from . import ranking, recall as stages
+from . import recall as stages
+from .candidates import CandidateList, Candidates, Narrowing
 from .errors import UnknownProject
 from .mapping import Mapping
 from .matching import ConceptMatcher
@@ -18,12 +21,20 @@ from .models import (
     ConceptCount,
     ConceptMatch,
     ConceptMention,
+    RankKey,
     RecallRequest,
     RecallResult,
 )
 from .reading import Reader, reading
+from .recall_index import find_in_index
 from .vocabulary import Vocabulary, vocabulary_of
 
+_SLOW_SECONDS = 0.25
+
+SLOW = (
+    "Finding the items took long. On the command line, `datasette concept-recall optimize` with"
+    " the file of this database makes it fast."
+)
 NO_CONCEPTS = "This database has no concepts table, so no text can name a concept of it."
 
 
@@ -51,10 +62,35 @@ def recall(
         mentions = knowledge.matcher.mentions(request.text)
         asked = _asked_names(knowledge.matcher, mentions, request.names)
         ids = stages.concept_ids(reader, asked) if asked else {}
-        found = stages.find_candidates(reader, mapping, ids) if ids else []
-        return _Answer(
-            reader, request, mapping, asked, ids, found, project_names, mentions
-        ).result()
+        warnings: list[str] = []
+        found = _find(reader, mapping, ids, warnings)
+        answer = _Answer(request, asked, found, project_names)
+        winners, next_key = answer.winners()
+        return RecallResult(
+            concepts=[name.name for name in asked],
+            matches=stages.fill(reader, mapping, winners, asked, project_names),
+            projects=answer.projects(stages.linked_projects(reader, mapping, ids)),
+            total=answer.total(),
+            counts=answer.concept_counts(mentions),
+            mentions=mentions,
+            type_counts=answer.type_counts(),
+            project_counts=answer.project_counts(),
+            first_rank=answer.first_rank(),
+            next_key=next_key,
+            warnings=warnings,
+        )
+
+
+def _find(reader: Reader, mapping: Mapping, ids: dict[int, int], warnings: list[str]) -> Candidates:
+    if not ids:
+        return CandidateList([])
+    if mapping.is_indexed:
+        return find_in_index(reader, mapping, ids)
+    started = perf_counter()
+    found = CandidateList(stages.find_candidates(reader, mapping, ids))
+    if perf_counter() - started > _SLOW_SECONDS:
+        warnings.append(SLOW)
+    return found
 
 
 def _asked_names(
@@ -72,80 +108,74 @@ def _asked_names(
 
 
 class _Answer:
-    """The state of one request while its parts are counted, cut and filled."""
+    """One request while what was found for it is counted, cut and filled."""
 
     def __init__(
         self,
-        reader: Reader,
         request: RecallRequest,
-        mapping: Mapping,
         asked: list[stages.AskedName],
-        ids: dict[int, int],
-        found: list[Candidate],
+        found: Candidates,
         project_names: dict[int, str],
-        mentions: list[ConceptMention],
     ) -> None:
-        self._reader, self._request, self._mapping = reader, request, mapping
-        self._asked, self._ids, self._found = asked, ids, found
-        self._project_names, self._mentions = project_names, mentions
+        self._request, self._asked, self._found = request, asked, found
+        self._project_names = project_names
+        self._narrowing = Narrowing(request.types, self._project_ids())
 
-    def result(self) -> RecallResult:
-        request = self._request
-        of_project = [c for c in self._found if self._in_project(c)]
-        of_type = [c for c in self._found if self._of_type(c)]
-        chosen = [c for c in of_project if self._of_type(c)]
-        limit = request.limit if request.limit and request.limit > 0 else None
-        more = None if limit is None else limit + 1
-        winners = ranking.best(chosen, more, request.after)
-        next_key = None
-        if limit is not None and len(winners) > limit:
-            winners = winners[:limit]
-            next_key = winners[-1].key
-        after = request.after
-        return RecallResult(
-            concepts=[name.name for name in self._asked],
-            matches=self._fill(winners),
-            projects=self._projects(),
-            total=len(chosen),
-            counts=self._concept_counts(),
-            mentions=self._mentions,
-            type_counts=Counter(c.source_type for c in of_project),
-            project_counts=Counter(self._project_of(c) for c in of_type),
-            first_rank=1 + (0 if after is None else sum(c.key <= after for c in chosen)),
-            next_key=next_key,
-        )
-
-    def _fill(self, winners: list[Candidate]) -> list[ConceptMatch]:
-        return stages.fill(self._reader, self._mapping, winners, self._asked, self._project_names)
-
-    def _project_of(self, candidate: Candidate) -> str | None:
-        id_ = candidate.project_id
-        return None if id_ is None else self._project_names.get(id_)
-
-    def _in_project(self, candidate: Candidate) -> bool:
+    def _project_ids(self) -> frozenset[int] | None:
         project = self._request.project
-        return project is None or self._project_of(candidate) == project
+        if project is None:
+            return None
+        return frozenset(id_ for id_, name in self._project_names.items() if name == project)
 
-    def _of_type(self, candidate: Candidate) -> bool:
-        return not self._request.types or candidate.source_type in self._request.types
+    def winners(self) -> tuple[list[Candidate], RankKey | None]:
+        """The candidates to show, and the place to go on from when there are more."""
+        limit = self._request.limit
+        if limit is None or limit < 1:
+            return self._found.best(self._narrowing, None, self._request.after), None
+        winners = self._found.best(self._narrowing, limit + 1, self._request.after)
+        more = len(winners) > limit
+        return winners[:limit], winners[limit - 1].key if more else None
 
-    def _projects(self) -> list[str]:
-        linked = stages.linked_projects(self._reader, self._mapping, self._ids)
-        names = {self._project_names[id_] for id_ in linked if id_ in self._project_names}
-        only = self._request.project
-        return sorted(names if only is None else names & {only})
+    def total(self) -> int:
+        return self._found.total(self._narrowing)
 
-    def _concept_counts(self) -> list[ConceptCount]:
-        # Case variants are mentioned at the same places, so one spelling stands for all.
-        mentions = Counter(mention.concept for mention in self._mentions)
+    def first_rank(self) -> int:
+        after = self._request.after
+        return 1 if after is None else 1 + self._found.number_until(self._narrowing, after)
+
+    def type_counts(self) -> dict[str, int]:
+        """What each choice of a type would leave of the chosen project."""
+        if not self._request.facets:
+            return {}
+        return dict(self._found.type_counts(replace(self._narrowing, types=frozenset())))
+
+    def project_counts(self) -> dict[str | None, int]:
+        """What each choice of a project would leave of the chosen types."""
+        if not self._request.facets:
+            return {}
+        counts: Counter[str | None] = Counter()
+        of_ids = self._found.project_counts(replace(self._narrowing, project_ids=None))
+        for id_, count in of_ids.items():
+            counts[None if id_ is None else self._project_names.get(id_)] += count
+        return dict(counts)
+
+    def concept_counts(self, mentions: list[ConceptMention]) -> list[ConceptCount]:
+        # Case variants are mentioned at the same places, so any of them stands for all.
+        mentioned = Counter(mention.concept for mention in mentions)
         return [
             ConceptCount(
                 name=name.name,
-                mentions=mentions[name.spellings[0]],
-                total=sum(c.carried >> bit & 1 for c in self._found),
+                mentions=max(mentioned[spelling] for spelling in name.spellings),
+                total=self._found.total_of(position),
             )
-            for bit, name in enumerate(self._asked)
+            for position, name in enumerate(self._asked)
         ]
+
+    def projects(self, linked: set[int]) -> list[str]:
+        """The names of the linked projects, of the chosen one alone when one is chosen."""
+        names = {self._project_names[id_] for id_ in linked if id_ in self._project_names}
+        only = self._request.project
+        return sorted(names if only is None else names & {only})
 
 
 def recall_by_text(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any
 
@@ -60,20 +60,21 @@ class _Watch:
         def watched(*arguments: object) -> Any:
             if None in arguments:
                 return None
-            started = perf_counter()
-            result = function(*map(as_text, arguments))
-            self._unchecked += perf_counter() - started
-            if self._unchecked > _UNCHECKED_SECONDS:
-                self._check()
-            return result
+            try:
+                return self._timed(function, map(as_text, arguments))
+            except sqlite3.OperationalError as error:
+                if "interrupted" not in str(error):
+                    raise
+                self._conn.interrupt()  # the query around this call: it must not go on
+                return None
 
         return watched
 
-    def _check(self) -> None:
-        self._unchecked = 0.0
-        try:
+    def _timed(self, function: Callable[..., Any], arguments: Iterable[str]) -> Any:
+        started = perf_counter()
+        result = function(*arguments)
+        self._unchecked += perf_counter() - started
+        if self._unchecked > _UNCHECKED_SECONDS:
+            self._unchecked = 0.0
             self._conn.execute(_PROBE).fetchall()
-        except sqlite3.OperationalError as error:
-            if "interrupted" not in str(error):
-                raise
-            self._conn.interrupt()
+        return result

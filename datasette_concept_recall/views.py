@@ -6,15 +6,17 @@ import json
 import re
 import sqlite3
 from dataclasses import replace
+from traceback import print_exc
 from typing import TYPE_CHECKING
 
 from datasette import Forbidden, NotFound, Response
 from datasette.utils import add_cors_headers, sqlite_timelimit, tilde_decode
 
-from . import access, compat, page
+from . import access, page
 from .errors import RecallError, TextTooLong, UnknownProject
 from .instances import vocabulary_for
 from .mapping import Mapping
+from .models import RecallRequest
 from .parameters import Parameters, encode_token, read_parameters
 from .presenting import Answer, ShownMatch, concepts_json, show_matches
 from .search import recall
@@ -45,6 +47,11 @@ async def recall_view(request: Request, datasette: Datasette) -> Response:
         if not as_json:
             raise  # Datasette's own pages: a login plugin may act on the first
         return _json_error(str(error), 403 if isinstance(error, Forbidden) else 404, headers)
+    except sqlite3.Error as error:
+        if not as_json:
+            raise
+        print_exc()  # as Datasette does
+        return _json_error(f"The database cannot be read: {error}", 500, headers)
 
 
 class MethodNotAllowed(RecallError):
@@ -75,6 +82,8 @@ def _headers(datasette: Datasette, as_json: bool) -> dict[str, str]:
     headers: dict[str, str] = {}
     if as_json and datasette.cors:
         add_cors_headers(headers)
+        # 0.65 allows only the first, without which a script cannot post JSON from elsewhere.
+        headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type"
     return headers
 
 
@@ -97,7 +106,8 @@ async def _respond(
         link = page.short_link(datasette, database, parameters)
         if request.method == "POST" and link and not as_json:
             return Response("", status=303, headers={"Location": link})
-        answer = await _answer(datasette, database, mapping, parameters)
+        asked = replace(parameters.request(), facets=not as_json)
+        answer = await _answer(datasette, database, mapping, parameters, asked)
     except RecallError as error:
         status, headers = _status(error), _headers(datasette, as_json)
         if status == 405:
@@ -114,19 +124,19 @@ async def _respond(
 
 
 async def _answer(
-    datasette: Datasette, database: str, mapping: Mapping, parameters: Parameters
+    datasette: Datasette,
+    database: str,
+    mapping: Mapping,
+    parameters: Parameters,
+    asked: RecallRequest,
 ) -> Answer:
     vocabulary = vocabulary_for(datasette, database)
-    recall_request = parameters.request()
-    limit = datasette.setting("sql_time_limit_ms")
+    # The limit is for the database. Matching takes time that follows the text, at most a second.
+    limit = datasette.setting("sql_time_limit_ms") + len(asked.text) // 1000
 
     def answer(conn: sqlite3.Connection) -> Answer:
-        try:
-            with sqlite_timelimit(conn, limit):
-                result = recall(conn, recall_request, vocabulary=vocabulary, visible=mapping.tables)
-        finally:
-            # A limit of 20 ms or less is polled at every step, and stops even a commit.
-            conn.rollback()
+        with sqlite_timelimit(conn, limit):
+            result = recall(conn, asked, vocabulary=vocabulary, visible=mapping.tables)
         return Answer(database, parameters, mapping, result, show_matches(result))
 
     try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from dataclasses import replace
 from typing import NamedTuple
 
+from .index_schema import is_usable
 from .mapping import Mapping, read_mapping
 from .matching import ConceptMatcher
 from .reading import Reader, as_text, reading
@@ -55,7 +57,7 @@ class Vocabulary:
     def knowledge(self, reader: Reader) -> Knowledge:
         """The tables and names that the database holds in this snapshot."""
         if reader.in_foreign_transaction:  # for this caller only
-            mapping = read_mapping(reader)
+            mapping = _read_mapping(reader)
             return Knowledge(mapping, self._matcher_of(_read_names(reader, mapping), share=False))
         version = _version(reader)
         known: _Verified | None = getattr(self._verified, "entry", None)
@@ -71,14 +73,14 @@ class Vocabulary:
         """The tables that the database holds now; no name is read, so this is always cheap."""
         with reading(conn) as reader:
             if reader.in_foreign_transaction:
-                return read_mapping(reader)
+                return _read_mapping(reader)
             ((schema,),) = reader.rows("pragma schema_version")
             return self._mapping_at(schema, reader)
 
     def _mapping_at(self, schema: int, reader: Reader) -> Mapping:
         known = self._mapping
         if not self._remember or known is None or known[0] != schema:
-            known = self._mapping = schema, read_mapping(reader)
+            known = self._mapping = schema, _read_mapping(reader)
         return known[1]
 
     def _matcher_of(self, names: list[str], *, share: bool = True) -> ConceptMatcher:
@@ -90,6 +92,11 @@ class Vocabulary:
             if share:
                 self._names, self._matcher = names, matcher
             return matcher
+
+
+def _read_mapping(reader: Reader) -> Mapping:
+    mapping = read_mapping(reader)
+    return replace(mapping, is_indexed=bool(mapping.sources) and is_usable(reader, mapping))
 
 
 def _version(reader: Reader) -> tuple[int, int, int]:

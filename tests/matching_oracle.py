@@ -21,6 +21,8 @@ UNSPACED_SCRIPTS = (
     "HIRAGANA",
     "HENTAIGANA",
     "KATAKANA",
+    "KANA REPEAT",
+    "MASU MARK",
     "THAI ",
     "LAO ",
     "KHMER ",

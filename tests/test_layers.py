@@ -21,11 +21,13 @@ LAYERS = [
     row.split()
     for row in (
         "errors models",
-        "timestamps matching excerpts ranking rendering config",
-        "reading mapping vocabulary recall lexical embedders semantic",
-        "search indexing decision_records demo",
-        "compat instances access menus sql_functions queries filters tools "
-        "parameters presenting page views cli",
+        "timestamps folding automaton matching excerpts ranking candidates bitmaps "
+        "rendering config",
+        "reading opening mapping index_schema canned_sql vocabulary recall recall_index lexical "
+        "embedders semantic",
+        "search indexing optimizing decision_records demo",
+        "compat instances access menus sql_functions queries filters tools parameters presenting "
+        "page views cli",
         "__init__",
     )
 ]

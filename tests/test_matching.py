@@ -257,7 +257,7 @@ def test_one_word_agrees_with_the_oracle(drawn: tuple[list[str], str]) -> None:
 # What is not promised, because Unicode leaves it open or because it is a matter of taste: marks
 # that belong to several scripts or to none, a mark that folds to a letter, characters that are not
 # yet assigned, and names that begin or end with a symbol of a script without spaces.
-NOT_PROMISED = "\u0345\u3006\u302a\u302b\u302c\u302d\u302e\u302f"
+NOT_PROMISED = "\u0345\u302a\u302b\u302c\u302d\u302e\u302f"
 SYMBOLS = ("THAI ", "LAO ", "KHMER ", "MYANMAR ", "KATAKANA", "HALFWIDTH KATA", "CJK", "KANGXI")
 
 
@@ -465,7 +465,7 @@ def test_names_that_share_every_prefix_and_suffix() -> None:
         ("a b c", "a b " * 75_000, 0),
         ("a", "\u0301" * 100_000 + " a", 1),
         ("a", "a" + "\u0301" * 100_000, 0),
-        ("a", "a" + "\u0301\u0323" * 3_000 + " a", 1),
+        ("a", "a" + "\u0301\u0323" * 50_000 + " a", 1),
         ("서", "\u1109\u1165" * 100_000, 1),
         ("ss", "ß" * 200_000, 0),
         ("世", "世" * 200_000, 200_000),

@@ -1,0 +1,96 @@
+"""Sets of positions as the bits of one number: unions, counts and first members in bulk.
+
+A set of positions 0 … n-1 is an `int` whose bit p says whether p is in it. Operations on such
+numbers run at the speed of memory, so that sets of a million members cost microseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from sys import byteorder
+
+_nonzero_bytes = re.compile(rb"[^\0]", re.DOTALL).finditer
+_BITS = [[bit for bit in range(8) if byte >> bit & 1] for byte in range(256)]
+
+
+def to_bytes(positions: Iterable[int], size: int) -> bytearray:
+    """The set as ``(size + 7) // 8`` bytes, the lowest position in the lowest bit of the first."""
+    data = bytearray((size + 7) // 8)
+    for position in positions:
+        data[position >> 3] |= 1 << (position & 7)
+    return data
+
+
+def to_int(data: bytes | bytearray) -> int:
+    """The set that `to_bytes` wrote."""
+    return int.from_bytes(data, "little")
+
+
+def members(bitmap: int) -> Iterator[int]:
+    """The positions in a set, ascending; what is not asked for is not looked at."""
+    data = bitmap.to_bytes((bitmap.bit_length() + 7) // 8, "little")
+    for match in _nonzero_bytes(data):
+        place = match.start()
+        for bit in _BITS[data[place]]:
+            yield place * 8 + bit
+
+
+def pack(positions: Sequence[int], size: int) -> bytes:
+    """A set as it is stored: 4 bytes for each position, or a bit for every one if shorter."""
+    if 4 * len(positions) < (size + 7) // 8:
+        return _little(array("I", positions)).tobytes()
+    return bytes(to_bytes(positions, size))
+
+
+def unpack(data: bytes, count: int, size: int) -> array[int] | None:
+    """The positions of a set that has so many, None for one that is stored as bits."""
+    if 4 * count >= (size + 7) // 8:
+        return None
+    positions = array("I")
+    positions.frombytes(data)
+    return _little(positions)
+
+
+def _little(positions: array[int]) -> array[int]:
+    if byteorder == "big":
+        positions.byteswap()
+    return positions
+
+
+class Tally:
+    """In how many of several sets each position is: counters held as slices of bits.
+
+    Slice k is the set of positions whose counter has bit k. Adding a set is the ripple-carry
+    addition of D. Rinfret, P. O'Neil and E. O'Neil, "Bit-sliced index arithmetic", SIGMOD 2001.
+    """
+
+    def __init__(self, bitmaps: Iterable[int]) -> None:
+        self._slices: list[int] = []
+        self.union = 0
+        for bitmap in bitmaps:
+            self._add(bitmap)
+
+    def _add(self, bitmap: int) -> None:
+        self.union |= bitmap
+        for k, bits in enumerate(self._slices):
+            self._slices[k], bitmap = bits ^ bitmap, bits & bitmap
+            if not bitmap:
+                return
+        if bitmap:
+            self._slices.append(bitmap)
+
+    def groups(self, within: int) -> Iterator[tuple[int, int]]:
+        """``(count, positions)`` of every count from 1, highest first, that occurs ``within``."""
+        yield from self._groups(within & self.union, len(self._slices) - 1, 0)
+
+    def _groups(self, within: int, k: int, count: int) -> Iterator[tuple[int, int]]:
+        if not within:
+            return
+        if k < 0:
+            yield count, within
+            return
+        high = within & self._slices[k]
+        yield from self._groups(high, k - 1, count + (1 << k))
+        yield from self._groups(within ^ high, k - 1, count)

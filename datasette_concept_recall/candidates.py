@@ -1,0 +1,87 @@
+"""Everything that carries one of the concepts asked for, to be counted, narrowed and cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from .models import Candidate, RankKey
+from .ranking import best
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """Only items of these types (empty: all) and of these projects (None: all)."""
+
+    types: frozenset[str] = frozenset()
+    project_ids: frozenset[int] | None = None
+
+    def admits(self, candidate: Candidate) -> bool:
+        """Whether an item is one of those that are left."""
+        return (not self.types or candidate.source_type in self.types) and (
+            self.project_ids is None or candidate.project_id in self.project_ids
+        )
+
+
+class Candidates(Protocol):
+    """The candidates of one recall, however they are held."""
+
+    def total_of(self, asked: int) -> int:
+        """How many items carry the asked name at this position."""
+
+    def total(self, narrowing: Narrowing) -> int:
+        """How many items there are."""
+
+    def type_counts(self, narrowing: Narrowing) -> Counter[str]:
+        """How many items there are of each type."""
+
+    def project_counts(self, narrowing: Narrowing) -> Counter[int | None]:
+        """How many items there are of each project id."""
+
+    def best(
+        self, narrowing: Narrowing, limit: int | None, after: RankKey | None
+    ) -> list[Candidate]:
+        """The first so many items behind a place, in rank order."""
+
+    def number_until(self, narrowing: Narrowing, place: RankKey) -> int:
+        """How many items stand at a place or before it."""
+
+
+class CandidateList:
+    """Candidates one by one, ``found``: the plain statement of what `Candidates` promises."""
+
+    def __init__(self, found: Iterable[Candidate]) -> None:
+        self.found = list(found)
+
+    def total_of(self, asked: int) -> int:
+        """How many items carry the asked name at this position."""
+        return sum(c.carried >> asked & 1 for c in self.found)
+
+    def total(self, narrowing: Narrowing) -> int:
+        """How many items there are."""
+        return len(self._chosen(narrowing))
+
+    def type_counts(self, narrowing: Narrowing) -> Counter[str]:
+        """How many items there are of each type."""
+        return Counter(c.source_type for c in self._chosen(narrowing))
+
+    def project_counts(self, narrowing: Narrowing) -> Counter[int | None]:
+        """How many items there are of each project id."""
+        return Counter(c.project_id for c in self._chosen(narrowing))
+
+    def best(
+        self, narrowing: Narrowing, limit: int | None, after: RankKey | None
+    ) -> list[Candidate]:
+        """The first so many items behind a place, in rank order."""
+        return best(self._chosen(narrowing), limit, after)
+
+    def number_until(self, narrowing: Narrowing, place: RankKey) -> int:
+        """How many items stand at a place or before it."""
+        return sum(c.key <= place for c in self._chosen(narrowing))
+
+    def _chosen(self, narrowing: Narrowing) -> list[Candidate]:
+        if narrowing == Narrowing():
+            return self.found
+        return [c for c in self.found if narrowing.admits(c)]

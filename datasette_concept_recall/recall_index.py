@@ -1,0 +1,285 @@
+"""Recall from the index that `optimize` built: the cost follows what is shown, not what is linked.
+
+Items are numbered in rank order (see `index_schema`), and the items of a concept are a set of these
+positions. How many of the asked concepts an item carries is a sum over sets, done for all items at
+once (`bitmaps.Tally`); within one count the lowest positions are the winners, and totals are sizes
+of sets. Ordering postings by what ranks, so that reading can stop early, goes back to R. Fagin,
+A. Lotem and M. Naor, "Optimal aggregation algorithms for middleware", PODS 2001.
+
+Items that changed since the index was built are taken out of all sets and read from the tables.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cached_property, reduce
+from itertools import islice
+from operator import or_
+
+from .bitmaps import Tally, members, to_bytes, to_int, unpack
+from .candidates import CandidateList, Candidates, Narrowing
+from .index_schema import CHANGED, ITEM, PARENT, POSTING, STATE
+from .mapping import Mapping, Source
+from .models import SOURCE_TYPES, Candidate, RankKey
+from .ranking import best
+from .reading import Reader, json_list
+from .recall import candidate_sql, candidates_of
+
+_FEW = 2000
+"""So many links or fewer are looked at one by one."""
+
+CONCEPT, TYPE, PROJECT = "concept", "type", "project"
+"""The kinds of sets; the id of a type is its place in `SOURCE_TYPES`."""
+
+_SOURCES = (0, 1, 2, 2)
+"""The order of the source that has each of `SOURCE_TYPES`."""
+
+
+def find_in_index(reader: Reader, mapping: Mapping, ids: dict[int, int]) -> Candidates:
+    """Every item tagged with one of the concepts; ``ids`` as in `recall.concept_ids`."""
+    ((items,),) = reader.rows(f"select items from {STATE}")
+    postings = _Postings(reader, items)
+    links = postings.links(ids)
+    changes = _Changes(reader, mapping, links)
+    changed = CandidateList(changes.candidates(ids))
+    if links > _FEW:
+        return _IndexedCandidates(postings, mapping, ids, changed, changes.positions())
+    carried: dict[int, int] = {}
+    for id_, positions in postings.sets(CONCEPT, ids):
+        for position in members(positions) if isinstance(positions, int) else positions:
+            carried[position] = carried.get(position, 0) | 1 << ids[id_]
+    for position in changes.positions(carried):
+        del carried[position]
+    sources = {source.order for source in mapping.sources}
+    found = [c for c in postings.candidates(carried) if c.key.source in sources]
+    return CandidateList([*found, *changed.found])
+
+
+class _Changes:
+    """What changed since the index was built: read from the tables, not from the sets.
+
+    ``links`` tells about how many links the asked concepts have, which decides whether to go
+    through these or through the changed items.
+    """
+
+    def __init__(self, reader: Reader, mapping: Mapping, links: int) -> None:
+        self._reader, self._sources = reader, mapping.sources
+        some = f"select count(*) from (select 1 from {CHANGED} limit ?)"
+        ((number,),) = reader.rows(some, links + 1)
+        self._are_none, self._are_many = number == 0, number > links
+
+    def candidates(self, ids: dict[int, int]) -> Iterator[Candidate]:
+        """The changed items that are tagged with one of the concepts."""
+        if self._are_none:
+            return
+        for source in self._sources:
+            sql = changed_candidate_sql(source, through_links=self._are_many)
+            yield from candidates_of(source, self._reader.rows(sql, json_list(ids)), ids)
+
+    def positions(self, among: Iterable[int] | None = None) -> list[int]:
+        """Where the changed items stand in the index, all or those among the given ones."""
+        if self._are_none:
+            return []
+        found: list[int] = []
+        for source in self._sources:
+            if among is None:
+                rows = self._reader.rows(_changed_positions_sql(source))
+            else:
+                rows = self._reader.rows(_changed_among_sql(source), json_list(among))
+            found += (position for (position,) in rows)
+        return found
+
+
+def changed_candidate_sql(source: Source, *, through_links: bool) -> str:
+    """`recall.candidate_sql` for the changed items alone, through all links or all changes."""
+    if through_links:
+        return f"{candidate_sql(source)} and {_has_changed(source)}"
+    # The plus keeps SQLite from going through all links of a concept.
+    by_item = candidate_sql(source).replace(" where l.", " where +l.")
+    return f"{by_item} and i.id in ({_changed_items(source)})"
+
+
+def _changed_items(source: Source) -> str:
+    """The ids of all changed items of a source, and of those whose parent changed."""
+    changed = f"select item from {CHANGED} where source = "
+    if not source.parent:
+        return f"{changed}{source.order}"
+    return (
+        f"{changed}{source.order} union select id from {source.item_table}"
+        f" where {source.parent[1]} in ({changed}{source.order + PARENT})"
+    )
+
+
+def _has_changed(source: Source) -> str:
+    """Whether the item ``i``, or its parent, is noted as changed."""
+    noted = f"exists (select 1 from {CHANGED} where source = {{}} and item = i.{{}})"
+    own = noted.format(source.order, "id")
+    if not source.parent:
+        return own
+    return f"({own} or {noted.format(source.order + PARENT, source.parent[1])})"
+
+
+def _changed_positions_sql(source: Source) -> str:
+    return (
+        f"select position from {ITEM} where source = {source.order}"
+        f" and item in ({_changed_items(source)})"
+    )
+
+
+def _changed_among_sql(source: Source) -> str:
+    # An item that was deleted is noted itself, but it has no row of its own any more.
+    return (
+        f"select x.position from {ITEM} x left join {source.item_table} i on i.id = x.item"
+        f" where x.position in (select value from json_each(?)) and x.source = {source.order}"
+        f" and (i.id is null or {_has_changed(source)})"
+    )
+
+
+class _Postings:
+    """Reads the stored sets of one snapshot."""
+
+    def __init__(self, reader: Reader, items: int) -> None:
+        self._reader, self.items = reader, items
+
+    def sets(self, kind: str, ids: Iterable[int]) -> Iterator[tuple[int, array[int] | int]]:
+        """``(id, positions)``, as an array or as a bitmap, as they are stored."""
+        for id_, size, data in self._reader.rows(
+            f"select id, size, positions from {POSTING}"
+            " where kind = ? and id in (select value from json_each(?))",
+            kind,
+            json_list(ids),
+        ):
+            positions = unpack(data, size, self.items)
+            yield id_, to_int(data) if positions is None else positions
+
+    def bitmaps(self, kind: str, ids: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """``(id, positions)``, all as bitmaps."""
+        for id_, positions in self.sets(kind, ids):
+            yield id_, positions if isinstance(positions, int) else self.bitmap(positions)
+
+    def bitmap(self, positions: Iterable[int]) -> int:
+        return to_int(to_bytes(positions, self.items))
+
+    def links(self, ids: Iterable[int]) -> int:
+        """How many items the concepts have, those of several concepts counted several times."""
+        sql = (
+            f"select coalesce(sum(size), 0) from {POSTING}"
+            " where kind = ? and id in (select value from json_each(?))"
+        )
+        ((links,),) = self._reader.rows(sql, CONCEPT, json_list(ids))
+        return int(links)
+
+    def project_ids(self) -> list[int]:
+        sql = f"select id from {POSTING} where kind = ?"
+        return [id_ for (id_,) in self._reader.rows(sql, PROJECT)]
+
+    def candidates(self, carried: dict[int, int]) -> Iterator[Candidate]:
+        """The items at these positions, each with what it carries."""
+        for position, age, source, item, project_id, source_type in self._reader.rows(
+            f"select position, age, source, item, project_id, source_type from {ITEM}"
+            " where position in (select value from json_each(?))",
+            json_list(carried),
+        ):
+            bits = carried[position]
+            key = RankKey(-bits.bit_count(), age, source, item)
+            yield Candidate(key, source_type, project_id, bits)
+
+    def first_behind(self, place: RankKey) -> int:
+        """The first position that ranks behind a place among items of its count."""
+        low, high = 0, self.items
+        while low < high:
+            middle = (low + high) // 2
+            sql = f"select age, source, item from {ITEM} where position = ?"
+            (key,) = self._reader.rows(sql, middle)
+            low, high = (low, middle) if key > place[1:] else (middle + 1, high)
+        return low
+
+
+class _IndexedCandidates:
+    """Many candidates, as sets of positions; those that changed are kept one by one."""
+
+    def __init__(
+        self,
+        postings: _Postings,
+        mapping: Mapping,
+        ids: dict[int, int],
+        changed: CandidateList,
+        outdated: list[int],
+    ) -> None:
+        self._postings, self._changed = postings, changed
+        found: dict[int, list[int]] = {}
+        for id_, bitmap in postings.bitmaps(CONCEPT, ids):
+            found.setdefault(ids[id_], []).append(bitmap)
+        self._asked = {position: reduce(or_, bitmaps) for position, bitmaps in found.items()}
+        self._tally = Tally(self._asked.values())
+        sources = {source.order for source in mapping.sources}
+        seen = reduce(or_, (b for n, b in self._types.items() if _SOURCES[n] in sources), 0)
+        self._seen = seen & ~postings.bitmap(outdated) if outdated else seen
+
+    @cached_property
+    def _types(self) -> dict[int, int]:
+        return dict(self._postings.bitmaps(TYPE, range(len(SOURCE_TYPES))))
+
+    def _within(self, narrowing: Narrowing) -> int:
+        within = self._seen
+        if narrowing.types:
+            chosen = (b for n, b in self._types.items() if SOURCE_TYPES[n] in narrowing.types)
+            within &= reduce(or_, chosen, 0)
+        if narrowing.project_ids is not None:
+            projects = self._postings.bitmaps(PROJECT, narrowing.project_ids)
+            within &= reduce(or_, (bitmap for _, bitmap in projects), 0)
+        return within
+
+    def total_of(self, asked: int) -> int:
+        carrying = self._asked.get(asked, 0) & self._seen
+        return carrying.bit_count() + self._changed.total_of(asked)
+
+    def total(self, narrowing: Narrowing) -> int:
+        here = self._tally.union & self._within(narrowing)
+        return here.bit_count() + self._changed.total(narrowing)
+
+    def type_counts(self, narrowing: Narrowing) -> Counter[str]:
+        here = self._tally.union & self._within(narrowing)
+        counts = Counter({SOURCE_TYPES[n]: (here & b).bit_count() for n, b in self._types.items()})
+        return +counts + self._changed.type_counts(narrowing)
+
+    def project_counts(self, narrowing: Narrowing) -> Counter[int | None]:
+        here = self._tally.union & self._within(narrowing)
+        counts: Counter[int | None] = Counter()
+        for id_, bitmap in self._postings.bitmaps(PROJECT, self._postings.project_ids()):
+            counts[id_] = (here & bitmap).bit_count()
+        counts[None] = here.bit_count() - counts.total()
+        return +counts + self._changed.project_counts(narrowing)
+
+    def best(
+        self, narrowing: Narrowing, limit: int | None, after: RankKey | None
+    ) -> list[Candidate]:
+        positions = islice(self._ranked(narrowing, after), limit)
+        carried = dict.fromkeys(positions, 0)
+        for asked, bitmap in self._asked.items():
+            data = bitmap.to_bytes((self._postings.items + 7) // 8, "little")
+            for position in carried:
+                if data[position >> 3] >> (position & 7) & 1:
+                    carried[position] |= 1 << asked
+        found = self._postings.candidates(carried)
+        return best([*found, *self._changed.best(narrowing, limit, after)], limit)
+
+    def _ranked(self, narrowing: Narrowing, after: RankKey | None) -> Iterator[int]:
+        for count, group in self._tally.groups(self._within(narrowing)):
+            if after is None or count < -after.fewness:
+                yield from members(group)
+            elif count == -after.fewness:
+                start = self._postings.first_behind(after)
+                yield from members(group >> start << start)
+
+    def number_until(self, narrowing: Narrowing, place: RankKey) -> int:
+        number = self._changed.number_until(narrowing, place)
+        for count, group in self._tally.groups(self._within(narrowing)):
+            if count < -place.fewness:
+                break
+            if count == -place.fewness:
+                group &= (1 << self._postings.first_behind(place)) - 1
+            number += group.bit_count()
+        return number
