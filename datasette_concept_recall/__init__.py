@@ -106,11 +106,11 @@ def startup(datasette: Datasette) -> Callable[[], Awaitable[None]]:
 def permission_allowed(
     datasette: Datasette, actor: dict[str, Any] | None, action: str, resource: Any
 ) -> Generator[None, Any, None]:
-    """On 0.65: no query of ours for actors who may not view every table it reads."""
-    from . import queries
+    """On 0.65: what nobody may view through this plugin."""
+    from . import guards
 
     others = yield
-    veto = queries.veto_0_65(datasette, actor, resource) if action == "view-query" else None
+    veto = guards.veto_0_65(datasette, actor, action, resource)
     others.force_result([*others.get_result(), *filter(None, [veto])])
 
 
@@ -118,10 +118,10 @@ def permission_allowed(
 def permission_resources_sql(
     datasette: Datasette, actor: dict[str, Any] | None, action: str
 ) -> Callable[[], Awaitable[Any]] | None:
-    """On 1.0: no query of ours for actors who may not view every table it reads."""
-    from . import queries
+    """On 1.0: the same."""
+    from . import guards
 
-    return queries.rule_1_0(datasette, actor) if action == "view-query" else None
+    return guards.rule_1_0(datasette, actor, action)
 
 
 @hookimpl

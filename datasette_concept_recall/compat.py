@@ -147,6 +147,20 @@ def unreadable_queries_sql(readable: Iterable[tuple[str, str]]) -> Any:
     )
 
 
+def never_visible_sql(tables: Iterable[tuple[str, str]]) -> Any:
+    """On 1.0, a permission rule that denies these ``(database, table)`` to everybody."""
+    from datasette.permissions import PermissionSQL
+
+    return PermissionSQL(
+        sql="""
+            select json_extract(value, '$[0]') as parent, json_extract(value, '$[1]') as child,
+                0 as allow, 'holds the index of concept recall' as reason
+            from json_each(:concept_recall_tables)
+        """,
+        params={"concept_recall_tables": json.dumps(list(tables))},
+    )
+
+
 _TABLES_KEY = "concept_recall_tables"
 """Marks a canned query of 0.65 as one of ours, and holds the tables it reads."""
 

@@ -17,12 +17,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from .mapping import Mapping, Source
+from .mapping import Mapping
 from .reading import Reader, quote_identifier
 
 PREFIX = "_concept_recall_"
 ITEM, POSTING = f"{PREFIX}item", f"{PREFIX}posting"
 CHANGED, STATE = f"{PREFIX}changed", f"{PREFIX}state"
+
+TABLES = (STATE, ITEM, POSTING, CHANGED)
 
 VERSION = 1
 """Changes whenever what is stored means something else; an index of another version is not used."""
@@ -30,7 +32,7 @@ VERSION = 1
 PARENT = 10
 """Added to the order of a source, it stands for the rows of its parent table."""
 
-_TABLES = {
+_CREATE_TABLES = {
     STATE: f"create table {STATE} (version integer not null, items integer not null)",
     # One row for each tagged item: position 0 ranks before 1 among items of equal count.
     ITEM: f"create table {ITEM} (position integer primary key, age integer not null,"
@@ -71,7 +73,7 @@ def followed_tables(mapping: Mapping) -> Iterator[Followed]:
 
 def objects(reader: Reader, mapping: Mapping) -> dict[str, str]:
     """Name -> SQL of everything the index consists of, in the order to create it."""
-    found = dict(_TABLES)
+    found = dict(_CREATE_TABLES)
     for followed in followed_tables(mapping):
         found |= _triggers(reader, followed)
     return found
@@ -170,19 +172,22 @@ def _keys(reader: Reader, followed: Followed) -> list[str]:
 def _key(parts: list[tuple[Any, ...]], sql: str | None, columns: list[str]) -> str:
     """The condition of one unique index, which may be on expressions or on some rows only."""
     terms, where = _index_terms(sql) if sql else ([""] * len(parts), "")
-    renamed = ", ".join(f"new.{name} as {name}" for name in map(quote_identifier, columns))
     conditions = [f"({where})"] if where else []
     for (cid, name, collation), term in zip(parts, terms, strict=True):
         if cid >= 0:
             left, right = f"t.{quote_identifier(name)}", f"new.{quote_identifier(name)}"
         else:
-            left, right = f"({term})", f"(select {term} from (select {renamed}))"
+            used = {token.strip('"`[]').lower() for token in _tokens(term)}
+            names = [quote_identifier(name) for name in columns if name.lower() in used]
+            renamed = "".join(f", new.{name} as {name}" for name in names)
+            left, right = f"({term})", f"(select {term} from (select 0{renamed}))"
         conditions.append(f"{left} collate {quote_identifier(collation)} = {right}")
     return " and ".join(conditions)
 
 
 _tokens = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^]]*\]|--[^\n]*|/\*.*?\*/|.""", re.DOTALL
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^]]*\]|--[^\n]*|/\*.*?\*/|\w+|.""",
+    re.DOTALL,
 ).findall
 
 

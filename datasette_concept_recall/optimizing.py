@@ -106,7 +106,7 @@ def optimize(conn: sqlite3.Connection, progress: Progress = lambda _: None) -> P
 
 
 def _create_function(conn: sqlite3.Connection) -> None:
-    """Defines ``concept_recall_age`` of a time as a blob, for text that is not valid is an error."""
+    """Defines ``concept_recall_age``, of a blob since text that is not valid would be an error."""
     ((encoding,),) = conn.execute("pragma encoding").fetchall()
 
     def age(text: bytes | None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -10,7 +9,7 @@ from . import compat
 from .access import current_mapping, databases
 from .canned_sql import BY_NAMES as BY_NAMES
 from .canned_sql import BY_TEXT as BY_TEXT
-from .canned_sql import NAMES, CannedQuery, canned_queries
+from .canned_sql import CannedQuery, canned_queries
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -66,30 +65,3 @@ async def readable(datasette: Datasette, actor: compat.Actor) -> list[tuple[str,
         visible = await compat.visible_tables(datasette, actor, database, tables)
         found += [(database, name) for name, needed in queries.items() if needed <= visible]
     return found
-
-
-def veto_0_65(
-    datasette: Datasette, actor: compat.Actor, resource: tuple[str, str]
-) -> Callable[[], Awaitable[bool | None]] | None:
-    """The opinion of this plugin on ``view-query``: False, or None for no opinion."""
-    database, name = resource
-    if name not in NAMES or database not in datasette.databases:
-        return None
-
-    async def opinion() -> bool | None:
-        needed = await compat.tables_of_canned_query(datasette, actor, database, name)
-        if needed is None:  # not ours: somebody else's of the same name
-            return None
-        visible = await compat.visible_tables(datasette, actor, database, needed)
-        return None if needed <= visible else False
-
-    return opinion
-
-
-def rule_1_0(datasette: Datasette, actor: compat.Actor) -> Callable[[], Awaitable[Any]]:
-    """The rule of this plugin on ``view-query``."""
-
-    async def rule() -> Any:
-        return compat.unreadable_queries_sql(await readable(datasette, actor))
-
-    return rule

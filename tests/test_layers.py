@@ -26,8 +26,8 @@ LAYERS = [
         "reading opening mapping index_schema canned_sql vocabulary recall recall_index lexical "
         "embedders semantic",
         "search indexing optimizing decision_records demo",
-        "compat instances access menus sql_functions queries filters tools parameters presenting "
-        "page views cli",
+        "compat instances access menus sql_functions queries guards filters tools parameters "
+        "presenting page views cli",
         "__init__",
     )
 ]
