@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from sys import byteorder
 
 _nonzero_bytes = re.compile(rb"[^\0]", re.DOTALL).finditer
@@ -37,16 +38,29 @@ def members(bitmap: int) -> Iterator[int]:
             yield place * 8 + bit
 
 
+def members_counter(bitmap: int, size: int) -> Callable[[Sequence[int]], int]:
+    """A function that tells how many of one position or more are in the set."""
+    digits = bin(bitmap | 1 << size)[:1:-1]  # the digit of position 0 first
+    return lambda positions: itemgetter(*positions)(digits).count("1")
+
+
+_DENSE = 128
+"""Of a set with one in so many positions or more a bit of every position is stored.
+
+That takes up to four times the room of 4 bytes for each, and a tenth of the time to read.
+"""
+
+
 def pack(positions: Sequence[int], size: int) -> bytes:
-    """A set as it is stored: 4 bytes for each position, or a bit for every one if shorter."""
-    if 4 * len(positions) < (size + 7) // 8:
+    """A set as it is stored: 4 bytes for each position, or a bit of every one if it is dense."""
+    if _DENSE * len(positions) < size:
         return _little(array("I", positions)).tobytes()
     return bytes(to_bytes(positions, size))
 
 
 def unpack(data: bytes, count: int, size: int) -> array[int] | None:
     """The positions of a set that has so many, None for one that is stored as bits."""
-    if 4 * count >= (size + 7) // 8:
+    if _DENSE * count >= size:
         return None
     positions = array("I")
     positions.frombytes(data)

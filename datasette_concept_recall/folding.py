@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate, chain, groupby
+from itertools import chain, groupby
 from unicodedata import category, combining, is_normalized, normalize
 
-_words = re.compile(r"\S+").finditer
+# White space that is not the same in canonical form: at the beginning, or no single space.
+_shortened = re.compile(r"\A\s+|\s\s+|[^\S ]").finditer
 _beyond_ascii = re.compile(r"[^\x00-\x7f]+").finditer
 _many_marks = re.compile(r"[^\w\s\x00-\x7f]{64,}").sub
 _trailing_jamo = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]").match
@@ -57,11 +58,14 @@ class Locator:
     """Translates offsets in the canonical form of a text into offsets in the text."""
 
     def __init__(self, text: str) -> None:
-        folded = fold(text)
-        spans = [match.span() for match in _words(folded)]
-        self._folded_starts = [start for start, _ in spans]
-        lengths = [end - start + 1 for start, end in spans]
-        self._canonical_starts = list(accumulate(lengths, initial=0))[:-1]
+        # From each of these canonical offsets on, the folded text is so many characters ahead.
+        self._offsets, self._ahead = [0], [0]
+        ahead = 0
+        for run in _shortened(fold(text)):
+            start, end = run.span()
+            ahead += end - start - (1 if start else 0)
+            self._offsets.append(end - ahead)
+            self._ahead.append(ahead)
         self._pieces = None if _keeps_positions(text) else _piece_of_each(text)
 
     def start(self, offset: int) -> int:
@@ -75,8 +79,7 @@ class Locator:
         return position + 1 if self._pieces is None else self._pieces[position][1]
 
     def _in_folded(self, offset: int) -> int:
-        word = bisect_right(self._canonical_starts, offset) - 1
-        return self._folded_starts[word] + offset - self._canonical_starts[word]
+        return offset + self._ahead[bisect_right(self._offsets, offset) - 1]
 
 
 def _keeps_positions(text: str) -> bool:

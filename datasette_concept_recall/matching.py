@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from copy import copy
 from functools import lru_cache
 from itertools import accumulate, compress, islice
 from typing import cast
@@ -47,6 +48,8 @@ _is_hangul = re.compile(f"[{_HANGUL}]").match
 
 _SHORT = 8
 """Names of up to so many atoms are looked up in a dictionary, longer ones by an automaton."""
+
+_FEW_NAMES = 8
 
 _LONG_WORD = 1000
 """A word of more characters is not looked for from every place of a text: nearly all of it might
@@ -143,27 +146,45 @@ class ConceptMatcher:
         self._silent: dict[str, str | tuple[str, ...]] = {}  # the same for names never mentioned
         self._starts: dict[str, int] = {}  # first atom -> what names begin with it, see _start
         self._long_beginnings: set[str] = set()  # the first _SHORT atoms of longer names
-        long_names = {name: atoms for name in names if (atoms := self._add(name))}
-        self._long_names = [canonical_name(name) for name in long_names]
-        self._automaton = SequenceAutomaton(long_names.values())
+        self._long_names: list[str] = []
+        self._add_all(names)
 
-    def _add(self, name: str) -> list[str] | None:
-        """Takes in a name; the atoms of one that is new and long are returned."""
+    def extended(self, names: Iterable[str]) -> ConceptMatcher:
+        """A matcher of these names besides its own; this one stays as it is.
+
+        Cheaper than building one from all names, when there are few new ones.
+        """
+        matcher = copy(self)
+        matcher._spellings, matcher._silent = self._spellings.copy(), self._silent.copy()
+        matcher._starts, matcher._long_names = self._starts.copy(), self._long_names.copy()
+        matcher._long_beginnings = self._long_beginnings.copy()
+        matcher._add_all(names)
+        return matcher
+
+    def _add_all(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._add(name)
+        self._automaton = SequenceAutomaton(map(_cut, self._long_names))
+        # A few names are found faster one after the other, if none might fit nearly everywhere.
+        self._one_by_one = len(self._spellings) <= _FEW_NAMES and all(
+            len(name) <= _LONG_WORD for name in self._spellings
+        )
+
+    def _add(self, name: str) -> None:
         canonical = canonical_name(name)
         spellings = self._spellings if can_match(name) else self._silent
         known = spellings.get(canonical)
         if known is not None:
             spellings[canonical] = _joined(known, name)
-            return None
+            return
         spellings[canonical] = name
         if spellings is self._silent:
-            return None
+            return
         atoms = _cut(canonical)
         self._starts[atoms[0]] = _start(atoms, self._starts.get(atoms[0], 0))
-        if len(atoms) <= _SHORT:
-            return None
-        self._long_beginnings.add("".join(atoms[:_SHORT]))
-        return atoms
+        if len(atoms) > _SHORT:
+            self._long_beginnings.add("".join(atoms[:_SHORT]))
+            self._long_names.append(canonical)
 
     def __len__(self) -> int:
         """The number of names, case variants counted as one."""
@@ -212,6 +233,11 @@ class ConceptMatcher:
 
         Those of one name are in order. With ``once`` only the first of each name is given.
         """
+        if self._one_by_one:
+            for name in self._spellings:
+                for start, end in islice(_spans(name, folded), 1 if once else None):
+                    yield start, end, name
+            return
         atoms = _cut(folded)
         ends = list(accumulate(map(len, atoms)))
         starts = list(map(self._starts.get, atoms))

@@ -99,9 +99,10 @@ def optimize(conn: sqlite3.Connection, progress: Progress = lambda _: None) -> P
         return todo
     _create_function(conn)
     with _writing(conn):
-        if not plan(conn).is_done:  # another process may have been first
+        now = plan(conn)  # another process may have been first
+        if not now.is_done:
             _drop(conn)
-            _build(conn, todo.mapping, progress)
+            _build(conn, now.mapping, progress)
     return todo
 
 
@@ -136,10 +137,17 @@ class _writing:  # noqa: N801 - a context manager, named like a function
 
     def __enter__(self) -> None:
         self._conn.execute("begin immediate")
+        # What is written stays in memory until the end, or readers would be locked out meanwhile.
+        self._conn.execute("pragma cache_spill = off")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._conn.in_transaction:
-            self._conn.execute("commit" if kind is None else "rollback")
+        try:
+            if kind is None:
+                self._conn.execute("commit")
+        finally:
+            if self._conn.in_transaction:
+                self._conn.execute("rollback")
+            self._conn.execute("pragma cache_spill = on")
 
 
 def _added(conn: sqlite3.Connection) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from functools import cached_property, reduce
 from itertools import islice
 from operator import or_
 
-from .bitmaps import Tally, members, to_bytes, to_int, unpack
+from .bitmaps import Tally, members, members_counter, to_bytes, to_int, unpack
 from .candidates import CandidateList, Candidates, Narrowing
 from .index_schema import CHANGED, ITEM, PARENT, POSTING, STATE
 from .mapping import Mapping, Source
@@ -215,8 +215,9 @@ class _IndexedCandidates:
             found.setdefault(ids[id_], []).append(bitmap)
         self._asked = {position: reduce(or_, bitmaps) for position, bitmaps in found.items()}
         self._tally = Tally(self._asked.values())
-        sources = {source.order for source in mapping.sources}
-        seen = reduce(or_, (b for n, b in self._types.items() if _SOURCES[n] in sources), 0)
+        seen, sources = (1 << postings.items) - 1, {source.order for source in mapping.sources}
+        if not sources.issuperset(_SOURCES):
+            seen = reduce(or_, (b for n, b in self._types.items() if _SOURCES[n] in sources), 0)
         self._seen = seen & ~postings.bitmap(outdated) if outdated else seen
 
     @cached_property
@@ -249,8 +250,12 @@ class _IndexedCandidates:
     def project_counts(self, narrowing: Narrowing) -> Counter[int | None]:
         here = self._tally.union & self._within(narrowing)
         counts: Counter[int | None] = Counter()
-        for id_, bitmap in self._postings.bitmaps(PROJECT, self._postings.project_ids()):
-            counts[id_] = (here & bitmap).bit_count()
+        count = members_counter(here, self._postings.items)
+        for id_, positions in self._postings.sets(PROJECT, self._postings.project_ids()):
+            if isinstance(positions, int):
+                counts[id_] = (here & positions).bit_count()
+            else:
+                counts[id_] = count(positions)
         counts[None] = here.bit_count() - counts.total()
         return +counts + self._changed.project_counts(narrowing)
 

@@ -87,11 +87,17 @@ class Vocabulary:
         with self._lock:
             if names == self._names:
                 return self._matcher
-            matcher = ConceptMatcher(names)
+            matcher = self._built(names)
             self.builds += 1
             if share:
                 self._names, self._matcher = names, matcher
             return matcher
+
+    def _built(self, names: list[str]) -> ConceptMatcher:
+        known, wanted = set(self._names or ()), set(names)
+        if known and known < wanted:  # the usual change: somebody added some
+            return self._matcher.extended(wanted - known)
+        return ConceptMatcher(names)
 
 
 def _read_mapping(reader: Reader) -> Mapping:

@@ -31,8 +31,25 @@ Mention = tuple[int, int, str]
 
 
 def found(names: Iterable[str], text: str) -> list[Mention]:
-    """What the matcher finds, in the order it gives, as the oracle would say it."""
-    return [(m.start, m.end, m.concept) for m in ConceptMatcher(names).mentions(text)]
+    """What the matcher finds, in the order it gives, as the oracle would say it.
+
+    The same among many names, where they are looked for in another way, and when added later.
+    """
+    names = list(names)
+    matchers = [
+        ConceptMatcher(names),
+        ConceptMatcher([*names, *UNRELATED]),
+        ConceptMatcher(UNRELATED).extended(names),
+        ConceptMatcher(names[:2]).extended(names[2:]),
+    ]
+    few, *others = [
+        [(m.start, m.end, m.concept) for m in matcher.mentions(text)] for matcher in matchers
+    ]
+    assert all(other == few for other in others)
+    return few
+
+
+UNRELATED = [f"zqx {n} zqx" for n in range(20)]
 
 
 # --- The rules, case by case -------------------------------------------------------------------
@@ -335,8 +352,8 @@ def test_the_generated_cases_really_hold_mentions() -> None:
             outcomes["found" if held else "glued" if plain else "absent"] += 1
 
     look()
-    assert outcomes["found"] > 150
-    assert outcomes["glued"] > 150
+    assert outcomes["found"] > 100
+    assert outcomes["glued"] > 100
 
 
 # --- All of Unicode ----------------------------------------------------------------------------
