@@ -19,16 +19,21 @@ async def current_mapping(datasette: Datasette, database: str) -> Mapping:
     return mapping
 
 
+async def known_mapping(datasette: Datasette, database: str) -> Mapping:
+    """The same, or how it was when somebody looked last, which costs nothing."""
+    latest = vocabulary_for(datasette, database).latest_mapping
+    return latest or await current_mapping(datasette, database)
+
+
 async def visible_mapping(
-    datasette: Datasette, actor: compat.Actor, database: str
+    datasette: Datasette, actor: compat.Actor, database: str, mapping: Mapping
 ) -> Mapping | None:
-    """What of it the actor may read; None when it may not view the database or its concepts.
+    """What of a mapping the actor may read; None when it may not view the database or its concepts.
 
     A database that holds no concepts is no secret: its mapping is returned as it is.
     """
     if not await compat.may_view_database(datasette, actor, database):
         return None
-    mapping = await current_mapping(datasette, database)
     tables = await compat.visible_tables(datasette, actor, database, mapping.tables)
     visible = mapping.visible_to(tables)
     return None if mapping.has_concepts and not visible.has_concepts else visible
@@ -36,8 +41,13 @@ async def visible_mapping(
 
 async def may_recall(datasette: Datasette, actor: compat.Actor, database: str) -> bool:
     """Whether the database holds concepts and the actor may ask for what is tagged with them."""
-    mapping = await visible_mapping(datasette, actor, database)
-    return mapping is not None and mapping.has_concepts
+    mapping = await current_mapping(datasette, database)
+    concepts = [table for table in mapping.tables if table.lower() == "concepts"]
+    return (
+        mapping.has_concepts
+        and await compat.may_view_database(datasette, actor, database)
+        and bool(await compat.visible_tables(datasette, actor, database, concepts))
+    )
 
 
 async def recallable_databases(datasette: Datasette, actor: compat.Actor) -> list[str]:

@@ -39,25 +39,40 @@ async def visible_tables(
     if _is_1_0(datasette):
         return await _visible_tables_1_0(datasette, actor, database, frozenset(tables))
     # In 0.65 nothing cascades by itself, and the most specific opinion counts.
-    database_levels = [("view-database", database), ("view-instance", None)]
-    by_default = await _cascade(datasette, actor, database_levels)
-    visible = set()
-    for table in tables:
-        opinion = await datasette.permission_allowed(
-            actor, "view-table", (database, table), default=by_default
-        )
-        if opinion:
-            visible.add(table)
-    return frozenset(visible)
+    levels = [("view-database", database), ("view-instance", None)]
+    by_default = await _cascade(datasette, actor, levels)
+    opinions = {
+        table: await _opinion(datasette, actor, "view-table", (database, table)) for table in tables
+    }
+    return frozenset(t for t, o in opinions.items() if (by_default if o is None else o))
 
 
 async def _cascade(datasette: Any, actor: Actor, levels: list[tuple[str, Any]]) -> bool:
     """The first opinion of 0.65 that is not "no opinion", most specific level first."""
     for action, resource in levels:
-        opinion = await datasette.permission_allowed(actor, action, resource, default=None)
+        opinion = await _opinion(datasette, actor, action, resource)
         if opinion is not None:
             return bool(opinion)
     return True
+
+
+async def _opinion(datasette: Any, actor: Actor, action: str, resource: Any) -> bool | None:
+    """What `Datasette.permission_allowed` of 0.65 answers, None for no opinion.
+
+    That method looks up the spelling of every table in the database, a query each; ours are spelled
+    as the database does already.
+    """
+    from datasette.plugins import pm
+    from datasette.utils import await_me_maybe
+
+    opinion = None
+    for given in pm.hook.permission_allowed(
+        datasette=datasette, actor=actor, action=action, resource=resource
+    ):
+        given = await await_me_maybe(given)
+        if given is not None:
+            opinion = given
+    return opinion
 
 
 async def _visible_tables_1_0(

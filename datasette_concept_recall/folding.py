@@ -58,10 +58,11 @@ class Locator:
     """Translates offsets in the canonical form of a text into offsets in the text."""
 
     def __init__(self, text: str) -> None:
+        folded = fold(text)
         # From each of these canonical offsets on, the folded text is so many characters ahead.
         self._offsets, self._ahead = [0], [0]
         ahead = 0
-        for run in _shortened(fold(text)):
+        for run in _shortened(folded):
             start, end = run.span()
             ahead += end - start - (1 if start else 0)
             self._offsets.append(end - ahead)

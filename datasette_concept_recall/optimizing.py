@@ -73,10 +73,16 @@ def plan(conn: sqlite3.Connection) -> Plan:
 
 
 def _refuse_what_cannot_be_followed(reader: Reader, mapping: Mapping) -> None:
-    views = {name.lower() for (name,) in reader.rows(_NAMES, "view", "")}
+    no_tables = reader.rows(
+        "select name, type from sqlite_master where type = 'view' or sql like 'create virtual %'"
+    )
+    kinds = {
+        name.lower(): "view" if kind == "view" else "virtual table" for name, kind in no_tables
+    }
     for table, _, item, _ in followed_tables(mapping):
-        if table in views:
-            raise CannotOptimize(f"{table} is a view, and its changes could not be followed")
+        if table in kinds:
+            message = f"{table} is a {kinds[table]}, and its changes could not be followed"
+            raise CannotOptimize(message)
         keys = reader.rows(f"pragma table_info({quote_identifier(table)})")
         others = reader.rows(f"pragma index_list({quote_identifier(table)})")
         is_key = any(name.lower() == "id" and key for *_, name, _, _, _, key in keys)

@@ -16,7 +16,7 @@ from . import access, page
 from .errors import RecallError, TextTooLong, UnknownProject
 from .instances import vocabulary_for
 from .mapping import Mapping
-from .models import RecallRequest
+from .models import RecallRequest, RecallResult
 from .parameters import Parameters, encode_token, read_parameters
 from .presenting import Answer, ShownMatch, concepts_json, show_matches
 from .search import recall
@@ -39,10 +39,7 @@ async def recall_view(request: Request, datasette: Datasette) -> Response:
         return Response.text("ok", headers=headers)
     try:
         database = _database_name(request, datasette)
-        mapping = await access.visible_mapping(datasette, request.actor, database)
-        if mapping is None:
-            raise Forbidden(f"You do not have permission to recall from {database}")
-        return await _respond(request, datasette, database, mapping, as_json)
+        return await _respond(request, datasette, database, as_json)
     except (Forbidden, NotFound) as error:
         if not as_json:
             raise  # Datasette's own pages: a login plugin may act on the first
@@ -63,7 +60,8 @@ class TookTooLong(RecallError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The recall took too long and was stopped by the time limit (sql_time_limit_ms)"
+            "The recall took too long and was stopped by the time limit (sql_time_limit_ms)."
+            " The command `datasette concept-recall optimize` makes large databases fast"
         )
 
 
@@ -96,9 +94,11 @@ def _database_name(request: Request, datasette: Datasette) -> str:
 
 
 async def _respond(
-    request: Request, datasette: Datasette, database: str, mapping: Mapping, as_json: bool
+    request: Request, datasette: Datasette, database: str, as_json: bool
 ) -> Response:
     parameters = Parameters()
+    mapping = await access.known_mapping(datasette, database)
+    visible = await _visible(request, datasette, database, mapping)
     try:
         if request.method not in _METHODS:
             raise MethodNotAllowed(f"{request.method} is not allowed here")
@@ -107,7 +107,12 @@ async def _respond(
         if request.method == "POST" and link and not as_json:
             return Response("", status=303, headers={"Location": link})
         asked = replace(parameters.request(), facets=not as_json)
-        answer = await _answer(datasette, database, mapping, parameters, asked)
+        found = await _found(datasette, database, asked, mapping, visible)
+        while isinstance(found, Mapping):  # the schema has changed, and with it what to judge
+            mapping, visible = found, await _visible(request, datasette, database, found)
+            found = await _found(datasette, database, asked, mapping, visible)
+        result, shown = found
+        answer = Answer(database, parameters, visible, result, shown)
     except RecallError as error:
         status, headers = _status(error), _headers(datasette, as_json)
         if status == 405:
@@ -123,33 +128,46 @@ async def _respond(
     return Response.html(await page.result_html(datasette, request, answer))
 
 
-async def _answer(
-    datasette: Datasette,
-    database: str,
-    mapping: Mapping,
-    parameters: Parameters,
-    asked: RecallRequest,
-) -> Answer:
+async def _visible(
+    request: Request, datasette: Datasette, database: str, mapping: Mapping
+) -> Mapping:
+    visible = await access.visible_mapping(datasette, request.actor, database, mapping)
+    if visible is None:
+        raise Forbidden(f"You do not have permission to recall from {database}")
+    return visible
+
+
+async def _found(
+    datasette: Datasette, database: str, asked: RecallRequest, mapping: Mapping, visible: Mapping
+) -> tuple[RecallResult, list[ShownMatch]] | Mapping:
+    """What is found, in one trip to a thread; the mapping instead when it is not as it was."""
     vocabulary = vocabulary_for(datasette, database)
     # The limit is for the database. Matching takes time that follows the text, at most a second.
     limit = datasette.setting("sql_time_limit_ms") + len(asked.text) // 1000
 
-    def answer(conn: sqlite3.Connection) -> Answer:
+    def find(conn: sqlite3.Connection) -> tuple[RecallResult, list[ShownMatch]] | Mapping:
         with sqlite_timelimit(conn, limit):
-            result = recall(conn, asked, vocabulary=vocabulary, visible=mapping.tables)
-        return Answer(database, parameters, mapping, result, show_matches(result))
+            now = vocabulary.mapping(conn)
+            if now.tables != mapping.tables:
+                return now
+            result = recall(conn, asked, vocabulary=vocabulary, visible=visible.tables)
+        return result, show_matches(result)
 
     try:
-        return await datasette.get_database(database).execute_fn(answer)
+        found: tuple[RecallResult, list[ShownMatch]] | Mapping = await datasette.get_database(
+            database
+        ).execute_fn(find)
     except sqlite3.OperationalError as error:
         if "interrupted" not in str(error):
             raise
         raise TookTooLong from error
+    return found
 
 
 def _as_json(request: Request, datasette: Datasette, answer: Answer) -> Response:
     headers = _headers(datasette, True)
-    rows = [shown.as_json(_row_url(request, datasette, answer, shown)) for shown in answer.shown]
+    urls = _row_urls(request, datasette, answer)
+    rows = [shown.as_json(url) for shown, url in zip(answer.shown, urls, strict=True)]
     result, next_url = answer.result, None
     token = encode_token(result.next_key) if result.next_key else None
     if token:
@@ -179,7 +197,14 @@ def _as_json(request: Request, datasette: Datasette, answer: Answer) -> Response
     )
 
 
-def _row_url(request: Request, datasette: Datasette, answer: Answer, shown: ShownMatch) -> str:
-    table = answer.table_of(shown.match.source_type)
-    path = datasette.urls.row(answer.database, table, str(shown.match.id))
-    return datasette.absolute_url(request, path)
+def _row_urls(request: Request, datasette: Datasette, answer: Answer) -> list[str]:
+    """The addresses of the rows that are shown; what the rows of a table share is built once."""
+    tables: dict[str, str] = {}
+    urls = []
+    for shown in answer.shown:
+        table = answer.table_of(shown.match.source_type)
+        if table not in tables:
+            path = datasette.urls.table(answer.database, table)
+            tables[table] = datasette.absolute_url(request, path)
+        urls.append(f"{tables[table]}/{shown.match.id}")
+    return urls

@@ -77,6 +77,11 @@ class Vocabulary:
             ((schema,),) = reader.rows("pragma schema_version")
             return self._mapping_at(schema, reader)
 
+    @property
+    def latest_mapping(self) -> Mapping | None:
+        """The mapping that was read last, by any thread; it may be out of date."""
+        return self._mapping[1] if self._mapping else None
+
     def _mapping_at(self, schema: int, reader: Reader) -> Mapping:
         known = self._mapping
         if not self._remember or known is None or known[0] != schema:

@@ -12,6 +12,7 @@ import pytest
 
 import knowledge
 from conftest import MakeDatasette, actor_cookie
+from datasette_concept_recall import search
 from pages import Element, content, parse
 from served import PRIVATE, build
 
@@ -258,3 +259,18 @@ async def test_a_private_page_is_refused_by_datasette_itself(
     missing = await datasette.client.get("/nope/-/recall")
     assert missing.status_code == 404
     assert "Database not found: nope" in missing.text
+
+
+@pytest.mark.asyncio
+async def test_a_slow_recall_says_what_would_help_and_still_shows_its_items(
+    path: Path, make_datasette: MakeDatasette, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Page and JSON name the command that makes a large database fast, beside the results."""
+    monkeypatch.setattr(search, "_SLOW_SECONDS", -1.0)
+    datasette = make_datasette(path)
+    page = content(await datasette.client.get(f"{PAGE}?q=RAG"))
+    assert page.one("p", "message-warning").words == search.SLOW
+    assert page.one("ol", "recall-items")
+    answer = (await datasette.client.get(f"{PAGE}.json?q=RAG")).json()
+    assert answer["warnings"] == [search.SLOW]
+    assert answer["rows"]
