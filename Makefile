@@ -1,6 +1,7 @@
 # make demo    a knowledge database built from this project's own decisions, served on this machine
 # make test    the tests, on Datasette 0.65 and on 1.0 (ARGS='-k name' is passed to pytest)
 # make lint    ruff (lint and format) and mypy
+# make bench   measures us beside others, in a few minutes; `make bench-full` with a big database
 # make venvs   only the two environments: .venv-stable and .venv-next
 # make clean   remove build artefacts and caches; `make distclean` removes the environments too
 #
@@ -26,7 +27,7 @@ endif
 ARGS ?=
 pip = $(@D)/bin/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help demo venvs test test-stable test-next lint clean distclean
+.PHONY: help demo venvs test test-stable test-next lint bench bench-full clean distclean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +41,7 @@ help:
 
 .venv-%/.extras: .venv-%/.package
 	$(pip) "$($*)" -e ".[test,lint]"
+	@$(pip) "$($*)" -e ".[bench]" || echo "Not all peers can be installed here; make bench goes on without." >&2
 	@touch $@
 
 .PRECIOUS: .venv-%/.package .venv-%/.extras
@@ -59,6 +61,14 @@ lint: .venv-stable/.extras
 	.venv-stable/bin/ruff check .
 	.venv-stable/bin/ruff format --check .
 	.venv-stable/bin/mypy
+
+# Matching and recall are the same on both versions of Datasette; a result is a table and a JSON file.
+bench bench-full: full = $(if $(findstring full,$@),--full)
+bench bench-full: venvs
+	.venv-stable/bin/python -m bench.matching $(full) $(ARGS)
+	.venv-stable/bin/python -m bench.recall $(full) $(ARGS)
+	.venv-stable/bin/python -m bench.http $(full) $(ARGS)
+	.venv-next/bin/python -m bench.http $(full) $(ARGS)
 
 clean:
 	rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -12,9 +12,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
-README = ROOT / "README.md"
 PACKAGE = "datasette_concept_recall"
-REPOSITORY = "https://github.com/datasette-concept-recall/datasette-concept-recall"
 
 # The one place where the version is written: at run time it is read with importlib.metadata.
 VERSION = "0.1.0"
@@ -28,13 +26,15 @@ MAPPED = {
 EXTRAS = {
     "test": ["build", "hypothesis", "playwright", "pytest", "pytest-asyncio"],
     "lint": ["mypy", "ruff"],
+    # What the measurements in bench/ compare with; each of them may be missing.
+    "bench": ["ahocorasick_rs", "flashtext", "pyahocorasick"],
 }
 
 setup(
     name="datasette-concept-recall",
     version=VERSION,
     description="Recall by concept over a knowledge database, in Datasette",
-    long_description=README.read_text(encoding="utf-8") if README.exists() else "",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     license_files=["LICENSE"],

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from copy import copy
 from functools import lru_cache
 from itertools import accumulate, compress, islice
@@ -145,6 +145,9 @@ class ConceptMatcher:
         self._spellings: dict[str, str | tuple[str, ...]] = {}  # by canonical name
         self._silent: dict[str, str | tuple[str, ...]] = {}  # the same for names never mentioned
         self._starts: dict[str, int] = {}  # first atom -> what names begin with it, see _start
+        names = names if isinstance(names, Sized) else list(names)
+        # Which atoms follow a first atom: a Bloom filter of one hash, 16 bits a name or more.
+        self._pairs = bytearray(max(128, 1 << (2 * len(names)).bit_length()))
         self._long_beginnings: set[str] = set()  # the first _SHORT atoms of longer names
         self._long_names: list[str] = []
         self._add_all(names)
@@ -157,7 +160,7 @@ class ConceptMatcher:
         matcher = copy(self)
         matcher._spellings, matcher._silent = self._spellings.copy(), self._silent.copy()
         matcher._starts, matcher._long_names = self._starts.copy(), self._long_names.copy()
-        matcher._long_beginnings = self._long_beginnings.copy()
+        matcher._long_beginnings, matcher._pairs = self._long_beginnings.copy(), self._pairs[:]
         matcher._add_all(names)
         return matcher
 
@@ -182,6 +185,9 @@ class ConceptMatcher:
             return
         atoms = _cut(canonical)
         self._starts[atoms[0]] = _start(atoms, self._starts.get(atoms[0], 0))
+        if len(atoms) > 1:
+            pair = hash(atoms[0]) ^ hash(atoms[1] if atoms[1] != " " else atoms[2]) << 1
+            self._pairs[(pair >> 3) % len(self._pairs)] |= 1 << (pair & 7)
         if len(atoms) > _SHORT:
             self._long_beginnings.add("".join(atoms[:_SHORT]))
             self._long_names.append(canonical)
@@ -244,6 +250,7 @@ class ConceptMatcher:
         atoms += ("", "")
         free: dict[str, int] = {}  # name -> from where on it may be mentioned again
         nowhere = len(folded) + 1
+        pairs, size = self._pairs, len(self._pairs)
         long_names = False
         for index in compress(range(len(starts)), starts):
             known, atom, end = cast("int", starts[index]), atoms[index], ends[index]
@@ -251,10 +258,13 @@ class ConceptMatcher:
             if known & _ALONE and free.get(atom, 0) <= start and _stands_alone(folded, start, end):
                 free[atom] = nowhere if once else end
                 yield start, end, atom
+            if not known & _DEPTH:
+                continue
             following = atoms[index + 1]
             if following == " ":
                 following = atoms[index + 2]
-            if not known & 64 << hash(following) % _FOLLOWING:
+            pair = hash(atom) ^ hash(following) << 1
+            if not pairs[(pair >> 3) % size] >> (pair & 7) & 1:
                 continue
             if known & _LONG and not long_names:
                 beginning = folded[start : ends[min(index + _SHORT, len(ends)) - 1]]
@@ -276,20 +286,16 @@ class ConceptMatcher:
 
 
 # What is known of the names that begin with an atom, packed into one number: the most atoms that a
-# short one of them has, whether the atom itself is one, whether one is long, and which atoms follow
-# (white space aside), as a set of _FOLLOWING classes of hashes.
+# short one of several atoms has, whether the atom itself is a name, and whether one is long.
 _DEPTH, _ALONE, _LONG = 0b001111, 0b010000, 0b100000
-_FOLLOWING = 48
 
 
 def _start(atoms: list[str], known: int) -> int:
     """What is known of the names with a first atom, now that there is this one too."""
     if len(atoms) == 1:
-        return max(known, 1) | _ALONE
+        return known | _ALONE
     depth = max(known & _DEPTH, min(len(atoms), _SHORT))
-    known = known & ~_DEPTH | depth | (_LONG if len(atoms) > _SHORT else 0)
-    following = atoms[1] if atoms[1] != " " else atoms[2]
-    return known | 64 << hash(following) % _FOLLOWING
+    return known & ~_DEPTH | depth | (_LONG if len(atoms) > _SHORT else 0)
 
 
 def _as_tuple(spellings: str | tuple[str, ...]) -> tuple[str, ...]:
