@@ -96,9 +96,10 @@ def canned_queries(datasette: Datasette, database: str) -> Generator[None, Any, 
 
 @hookimpl
 def startup(datasette: Datasette) -> Callable[[], Awaitable[None]]:
-    """On 1.0: the same queries, stored."""
-    from . import queries
+    """The vocabularies are loaded in the background; on 1.0 the same queries are stored."""
+    from . import instances, queries
 
+    instances.warm_up(datasette)
     return lambda: queries.store(datasette)
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from threading import Lock
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -19,3 +23,29 @@ def vocabulary_for(datasette: Datasette, database: str) -> Vocabulary:
     """The vocabulary of a database of this instance, which all its threads share."""
     with _lock:
         return _vocabularies.setdefault(datasette, {}).setdefault(database, Vocabulary())
+
+
+def warm_up(datasette: Datasette) -> Thread:
+    """Starts to load the vocabularies of all files, so that the first request need not.
+
+    This happens in a thread of its own with connections of its own, beside the event loop and the
+    threads that answer requests.
+    """
+    files = [
+        (vocabulary_for(datasette, name), Path(db.path), "" if db.is_mutable else "&immutable=1")
+        for name, db in datasette.databases.items()
+        if db.path
+    ]
+    thread = Thread(target=_load, args=(files,), name="concept-recall-warm-up", daemon=True)
+    thread.start()
+    return thread
+
+
+def _load(files: Iterable[tuple[Vocabulary, Path, str]]) -> None:
+    for vocabulary, path, immutable in files:
+        uri = f"{path.absolute().as_uri()}?mode=ro{immutable}"
+        try:
+            with closing(sqlite3.connect(uri, uri=True)) as conn:
+                vocabulary.matcher(conn)
+        except sqlite3.Error:
+            continue  # the request that asks this database will fail by itself, and say why
