@@ -1,4 +1,5 @@
 # make demo    a knowledge database built from this project's own decisions, served on this machine
+#              (another address: ARGS="--port 8002")
 # make test    the tests, on Datasette 0.65 and on 1.0 (ARGS='-k name' is passed to pytest)
 # make lint    ruff (lint and format) and mypy
 # make bench   measures us beside others, in a few minutes; `make bench-full` with a big database

@@ -155,9 +155,9 @@ with recursive
     select * from timed
     order by {by_rank}
     limit case
-      when coalesce(:limit, '') = '' then 20
-      when cast(:limit as integer) < 1 then -1
-      else cast(:limit as integer)
+      when trim(:limit) = '0' then -1
+      when cast(:limit as integer) > 0 then cast(:limit as integer)
+      else 20
     end
   )
 select match_count, source_type, id, project, title, excerpt, concepts, created_at, status

@@ -17,7 +17,7 @@ from .errors import RecallError
 from .excerpts import plain
 from .models import RecallRequest, RecallResult
 from .opening import opened, opened_for_writing
-from .presenting import KINDS, badges, concepts_json, show_matches
+from .presenting import KINDS, badges, concepts_json, show_matches, warnings_of
 from .reading import as_text
 from .search import recall
 from .vocabulary import match_concept_names
@@ -122,12 +122,12 @@ def _as_json(result: RecallResult) -> dict[str, object]:
         "projects": result.projects,
         "total": result.total,
         "truncated": result.next_key is not None,
-        "warnings": result.warnings,
+        "warnings": warnings_of(result),
     }
 
 
 def _print(result: RecallResult) -> None:
-    for warning in result.warnings:
+    for warning in warnings_of(result):
         click.echo(warning, err=True)
     if not result.concepts:
         click.echo("No concept of this database is named.")
@@ -177,9 +177,12 @@ def optimize(db: Path, remove: bool, dry_run: bool) -> None:
             click.echo("Nothing to do: everything is there and up to date.")
             return
         grown = (optimizing.size_of(conn) - size) / 1_000_000
-        added = f"{len(todo.missing)} tables, triggers and indexes" if todo.missing else "no parts"
-        click.echo(f"Added {added}, and brought {todo.changed:,} changed items up to date.")
-        click.echo(f"The file holds {grown:+.1f} MB, {size / 1_000_000:.1f} MB before.")
+        if todo.missing:
+            click.echo(f"Added {len(todo.missing)} tables, triggers and indexes.")
+        if todo.changed:
+            items = "item" if todo.changed == 1 else "items"
+            click.echo(f"Brought {todo.changed:,} changed {items} up to date.")
+        click.echo(f"The data grew by {max(grown, 0):.1f} MB, from {size / 1_000_000:.1f} MB.")
         if timed.concept is not None:
             click.echo(
                 f"Recall of {_line(timed.concept)}, the concept tagged most: "
@@ -190,20 +193,26 @@ def optimize(db: Path, remove: bool, dry_run: bool) -> None:
 def _print_plan(todo: Plan) -> None:
     if todo.is_done:
         click.echo("Nothing to do: everything is there and up to date.")
+    if todo.missing:
+        click.echo(f"Would add {len(todo.missing)} tables, triggers and indexes:")
     for name in todo.missing:
-        click.echo(f"Would add {name}")
+        click.echo(f"  {name}")
     if todo.changed:
-        click.echo(f"Would bring {todo.changed:,} changed items up to date")
+        items = "item" if todo.changed == 1 else "items"
+        click.echo(f"Would bring {todo.changed:,} changed {items} up to date.")
 
 
 def _remove(conn: sqlite3.Connection, dry_run: bool) -> None:
     from . import optimizing
 
     names = optimizing.added(conn) if dry_run else optimizing.remove(conn)
-    for name in names:
-        click.echo(f"{'Would remove' if dry_run else 'Removed'} {name}")
     if not names:
         click.echo("Nothing to remove.")
+        return
+    does = "Would remove" if dry_run else "Removed"
+    click.echo(f"{does} {len(names)} tables, triggers and indexes:")
+    for name in names:
+        click.echo(f"  {name}")
 
 
 @concept_recall.command()

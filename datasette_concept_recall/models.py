@@ -121,6 +121,7 @@ class RecallResult:
     ``type_counts`` and ``project_counts`` say, when asked for, how many items each narrowing
     would leave, the project None standing for items of no project. ``first_rank`` is the rank
     (from 1) of the first match, ``next_key`` the place to go on from, None at the end.
+    ``unknown`` are the names given that are no concepts.
     """
 
     concepts: list[str]
@@ -133,4 +134,5 @@ class RecallResult:
     project_counts: dict[str | None, int] = field(default_factory=dict)
     first_rank: int = 1
     next_key: RankKey | None = None
+    unknown: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

@@ -70,7 +70,7 @@ async def result_html(datasette: Datasette, request: Request, answer: Answer) ->
         "result": result,
         "echo": echo(answer.parameters.text, result.mentions) if result.mentions else [],
         "chips": links.chips(),
-        "missing": _missing(answer),
+        "missing": result.unknown,
         "kinds": links.kinds(),
         "projects": links.projects(),
         "narrowed": bool(answer.parameters.types or answer.parameters.project),
@@ -103,12 +103,6 @@ async def _render(
         "missing": [],
     }
     return await datasette.render_template(TEMPLATE, common | context, request=request)
-
-
-def _missing(answer: Answer) -> list[str]:
-    """The given names that are no concept of the database."""
-    found = {canonical_name(name) for name in answer.result.concepts}
-    return [name for name in answer.parameters.names if canonical_name(name) not in found]
 
 
 class _Links:
@@ -189,6 +183,8 @@ class _Links:
             )
             for name in order
         ]
+        if not self._answer.mapping.has_projects:  # whether items have one is not to be seen
+            return []
         without = counts.get(None, 0)
         return [*found, Narrowing("no project", without, False, None)] if without else found
 

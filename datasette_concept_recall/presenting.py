@@ -97,6 +97,11 @@ def iso(instant: datetime | None) -> str | None:
     return None if instant is None else instant.isoformat().replace("+00:00", "Z")
 
 
+def warnings_of(result: RecallResult) -> list[str]:
+    """What kept a result from being all that was asked for, a sentence each."""
+    return [*result.warnings, *(f"There is no concept named {name}." for name in result.unknown)]
+
+
 def concepts_json(result: RecallResult) -> list[dict[str, Any]]:
     """The concepts asked for, as the JSON API gives them."""
     return [{"name": c.name, "mentions": c.mentions, "total": c.total} for c in result.counts]

@@ -45,7 +45,7 @@ def find_candidates(reader: Reader, mapping: Mapping, ids: dict[int, int]) -> li
     """Every item tagged with one of the concepts, one query per source."""
     found: list[Candidate] = []
     for source in mapping.sources:
-        found += candidates_of(source, reader.rows(candidate_sql(source), json_list(ids)), ids)
+        found += candidates_of(source, reader.each(candidate_sql(source), json_list(ids)), ids)
     return found
 
 
@@ -54,18 +54,22 @@ def candidates_of(
 ) -> list[Candidate]:
     """The items of a source from the rows of `candidate_sql`, one for each link."""
     carried: dict[int, int] = {}
-    items: dict[int, tuple[Any, ...]] = {}
-    for item, concept, *about in rows:
-        carried[item] = carried.get(item, 0) | 1 << ids[concept]
-        items[item] = tuple(about)
+    items: dict[int, tuple[int, int | None, str]] = {}
+    for item, concept, created, project_id, source_type in rows:
+        bit = 1 << ids[concept]
+        if item in carried:
+            carried[item] |= bit
+        else:
+            carried[item] = bit
+            items[item] = age_of(created), project_id, source_type
     return [
         Candidate(
-            RankKey(-carried[item].bit_count(), age_of(created), source.order, item),
+            RankKey(-carried[item].bit_count(), age, source.order, item),
             source_type,
             project_id,
             carried[item],
         )
-        for item, (created, project_id, source_type) in items.items()
+        for item, (age, project_id, source_type) in items.items()
     ]
 
 

@@ -77,6 +77,7 @@ def recall(
             project_counts=answer.project_counts(),
             first_rank=answer.first_rank(),
             next_key=next_key,
+            unknown=[name for name in request.names if not knowledge.matcher.resolve(name)],
             warnings=warnings,
         )
 

@@ -18,7 +18,7 @@ from .instances import vocabulary_for
 from .mapping import Mapping
 from .models import RecallRequest, RecallResult
 from .parameters import Parameters, encode_token, read_parameters
-from .presenting import Answer, ShownMatch, concepts_json, show_matches
+from .presenting import Answer, ShownMatch, concepts_json, show_matches, warnings_of
 from .search import recall
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _as_json(request: Request, datasette: Datasette, answer: Answer) -> Response
             "truncated": token is not None,
             "next": token,
             "next_url": next_url,
-            "warnings": result.warnings,
+            "warnings": warnings_of(result),
         },
         headers=headers,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sqlite3
@@ -17,7 +18,7 @@ from datasette_concept_recall import sql_functions, word_match
 from datasette_concept_recall.cli import concept_recall
 from datasette_concept_recall.demo import build_demo
 from datasette_concept_recall.mapping import read_mapping
-from datasette_concept_recall.presenting import ShownMatch, show_matches
+from datasette_concept_recall.presenting import ShownMatch, concepts_json, show_matches
 from datasette_concept_recall.queries import canned_queries
 from datasette_concept_recall.reading import reading
 from datasette_concept_recall.search import recall_by_text
@@ -107,6 +108,10 @@ def test_the_json_page_names_every_key(demo: sqlite3.Connection) -> None:
     text = (ROOT / "docs" / "json-api.md").read_text("utf-8")
     documented = set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (.*?) \|", text, re.M))))
     assert set(shown.as_json("")) <= documented
+    result = recall_by_text(demo, "matcher")
+    (example,) = [json.loads(block) for block in blocks("json") if '"database"' in block]
+    assert example["concepts"] == concepts_json(result)
+    assert (example["projects"], example["total"]) == (result.projects, result.total)
     assert {"concepts", "rows", "projects", "total", "truncated", "warnings"} <= documented
     assert {"next", "next_url"} <= documented
 

@@ -227,3 +227,14 @@ async def test_unusual_characters_are_no_error(path: Path, make_datasette: MakeD
     body = rb'{"q": "\ud800 RAG \u0000", "concept": ["\udfff"]}'
     response = await datasette.client.post("/knowledge/-/recall.json", content=body, headers=JSON)
     assert response.json()["total"] == 25
+
+
+@pytest.mark.asyncio
+async def test_a_name_that_is_no_concept_is_a_warning(
+    path: Path, make_datasette: MakeDatasette
+) -> None:
+    """A program that asks for concepts by name is told of those that are not there."""
+    datasette = make_datasette(path)
+    answer = (await datasette.client.get("/knowledge/-/recall.json?concept=RAG&concept=Nope")).json()
+    assert answer["warnings"] == ["There is no concept named Nope."]
+    assert answer["rows"]
