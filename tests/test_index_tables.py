@@ -6,10 +6,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import knowledge
 import pytest
-from conftest import IS_1_0, MakeDatasette, actor_cookie
 
+import knowledge
+from conftest import IS_1_0, MakeDatasette, actor_cookie
 from datasette_concept_recall.index_schema import TABLES
 from datasette_concept_recall.optimizing import optimize
 

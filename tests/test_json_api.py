@@ -235,6 +235,7 @@ async def test_a_name_that_is_no_concept_is_a_warning(
 ) -> None:
     """A program that asks for concepts by name is told of those that are not there."""
     datasette = make_datasette(path)
-    answer = (await datasette.client.get("/knowledge/-/recall.json?concept=RAG&concept=Nope")).json()
+    response = await datasette.client.get("/knowledge/-/recall.json?concept=RAG&concept=Nope")
+    answer = response.json()
     assert answer["warnings"] == ["There is no concept named Nope."]
     assert answer["rows"]
