@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from sys import byteorder
+from typing import Union
+
+Positions = Union[int, "array[int]"]
+"""A set in either form: its bits, or its members ascending."""
 
 _nonzero_bytes = re.compile(rb"[^\0]", re.DOTALL).finditer
 _BITS = [[bit for bit in range(8) if byte >> bit & 1] for byte in range(256)]
@@ -58,10 +63,10 @@ def pack(positions: Sequence[int], size: int) -> bytes:
     return bytes(to_bytes(positions, size))
 
 
-def unpack(data: bytes, count: int, size: int) -> array[int] | None:
-    """The positions of a set that has so many, None for one that is stored as bits."""
+def unpack(data: bytes, count: int, size: int) -> Positions:
+    """The set of so many positions that `pack` wrote."""
     if _DENSE * count >= size:
-        return None
+        return to_int(data)
     positions = array("I")
     positions.frombytes(data)
     return _little(positions)
@@ -73,6 +78,36 @@ def _little(positions: array[int]) -> array[int]:
     return positions
 
 
+def listed(positions: Positions) -> Iterable[int]:
+    """The members of a set in either form, ascending."""
+    return members(positions) if isinstance(positions, int) else positions
+
+
+def as_bitmap(positions: Positions, size: int) -> int:
+    """The bits of a set in either form."""
+    return positions if isinstance(positions, int) else to_int(to_bytes(positions, size))
+
+
+def united(one: Positions, other: Positions, size: int) -> Positions:
+    """The union of two sets."""
+    if isinstance(one, int) or isinstance(other, int):
+        return as_bitmap(one, size) | as_bitmap(other, size)
+    return array("I", sorted({*one, *other}))
+
+
+def common(few: Iterable[int], positions: Positions) -> Iterable[int]:
+    """Which of a few positions are in a set."""
+    if not isinstance(positions, int):
+        return set(few).intersection(positions)
+    data = positions.to_bytes((positions.bit_length() + 7) // 8, "little")
+    end = len(data) * 8
+    return [p for p in few if p < end and data[p >> 3] >> (p & 7) & 1]
+
+
+_SHORT = 1000
+"""Sets of so few members are counted one by one: a bitmap of each would cost more."""
+
+
 class Tally:
     """In how many of several sets each position is: counters held as slices of bits.
 
@@ -80,16 +115,26 @@ class Tally:
     addition of D. Rinfret, P. O'Neil and E. O'Neil, "Bit-sliced index arithmetic", SIGMOD 2001.
     """
 
-    def __init__(self, bitmaps: Iterable[int]) -> None:
+    def __init__(self, sets: Iterable[Positions], size: int) -> None:
         self._slices: list[int] = []
         self.union = 0
-        for bitmap in bitmaps:
-            self._add(bitmap)
+        short: Counter[int] = Counter()
+        for positions in sets:
+            if isinstance(positions, int) or len(positions) > _SHORT:
+                self._add(as_bitmap(positions, size), 0)
+            else:
+                short.update(positions)
+        for k in range(max(short.values(), default=0).bit_length()):
+            counted = (position for position, count in short.items() if count >> k & 1)
+            self._add(to_int(to_bytes(counted, size)), k)
 
-    def _add(self, bitmap: int) -> None:
+    def _add(self, bitmap: int, k: int) -> None:
+        """Adds ``1 << k`` to the counters of a set."""
         self.union |= bitmap
-        for k, bits in enumerate(self._slices):
-            self._slices[k], bitmap = bits ^ bitmap, bits & bitmap
+        self._slices += [0] * (k - len(self._slices))
+        for place in range(k, len(self._slices)):
+            bits = self._slices[place]
+            self._slices[place], bitmap = bits ^ bitmap, bits & bitmap
             if not bitmap:
                 return
         if bitmap:

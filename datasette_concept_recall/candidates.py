@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
+from .bitmaps import members
 from .models import Candidate, RankKey
 from .ranking import best
 
@@ -57,7 +59,11 @@ class CandidateList:
 
     def total_of(self, asked: int) -> int:
         """How many items carry the asked name at this position."""
-        return sum(c.carried >> asked & 1 for c in self.found)
+        return self._totals[asked]
+
+    @cached_property
+    def _totals(self) -> Counter[int]:
+        return Counter(asked for c in self.found for asked in members(c.carried))
 
     def total(self, narrowing: Narrowing) -> int:
         """How many items there are."""

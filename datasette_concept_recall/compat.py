@@ -41,10 +41,21 @@ async def visible_tables(
     # In 0.65 nothing cascades by itself, and the most specific opinion counts.
     levels = [("view-database", database), ("view-instance", None)]
     by_default = await _cascade(datasette, actor, levels)
+    spelled = await _spelled(datasette, database)
     opinions = {
-        table: await _opinion(datasette, actor, "view-table", (database, table)) for table in tables
+        table: await _opinion(
+            datasette, actor, "view-table", (database, spelled.get(table.lower(), table))
+        )
+        for table in tables
     }
     return frozenset(t for t, o in opinions.items() if (by_default if o is None else o))
+
+
+async def _spelled(datasette: Any, database: str) -> dict[str, str]:
+    """Lower-case name -> name as the database spells it, of every table and view."""
+    sql = "select name from sqlite_master where type in ('table', 'view')"
+    rows = (await datasette.get_database(database).execute(sql)).rows
+    return {row["name"].lower(): row["name"] for row in rows}
 
 
 async def _cascade(datasette: Any, actor: Actor, levels: list[tuple[str, Any]]) -> bool:
@@ -59,8 +70,8 @@ async def _cascade(datasette: Any, actor: Actor, levels: list[tuple[str, Any]]) 
 async def _opinion(datasette: Any, actor: Actor, action: str, resource: Any) -> bool | None:
     """What `Datasette.permission_allowed` of 0.65 answers, None for no opinion.
 
-    That method looks up the spelling of every table in the database, a query each; ours are spelled
-    as the database does already.
+    That method looks up the spelling of every table in the database, a query each; here it has to
+    be right already.
     """
     from datasette.plugins import pm
     from datasette.utils import await_me_maybe

@@ -113,8 +113,10 @@ def _segments(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for position in range(start + 1, end):
         character = text[position]
         if category(character)[0] == "M" or _trailing_jamo(character):
+            if combining(character):
+                continue
             before = text[start:position]
-            if combining(character) or fold(before + character) != fold(before) + character:
+            if fold(before + character) != fold(before) + character:
                 continue
         yield start, position
         start = position

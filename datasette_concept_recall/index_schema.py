@@ -95,7 +95,8 @@ def plain_indexes(mapping: Mapping) -> dict[str, str]:
 def is_usable(reader: Reader, mapping: Mapping) -> bool:
     """Whether the index is there, of this version, and all its triggers are as they must be.
 
-    A table that was dropped and made again has lost its triggers, and the index its use.
+    A table that was dropped and made again has lost its triggers, and the index its use; so it has
+    when they were made again with the table.
     """
     stored = "select name, sql from sqlite_master where name glob ? || '*' and sql is not null"
     # SQLite keeps the statements, but for the case of the first words.
@@ -103,9 +104,21 @@ def is_usable(reader: Reader, mapping: Mapping) -> bool:
     if STATE not in found:
         return False
     wanted = objects(reader, mapping)
+    if _rebuilt_since(reader, mapping):
+        return False
     if any(found.get(name) != sql.lower() for name, sql in wanted.items()):
         return False
     return reader.rows(f"select version from {STATE}") == [(VERSION,)]
+
+
+def _rebuilt_since(reader: Reader, mapping: Mapping) -> bool:
+    """Whether a table was made anew after the index, be it with all its triggers."""
+    tables = {followed.table for followed in followed_tables(mapping)}
+    sql = (
+        "select lower(name) from sqlite_master where type = 'table'"
+        " and rowid > (select rowid from sqlite_master where name = ?)"
+    )
+    return any(name in tables for (name,) in reader.rows(sql, STATE))
 
 
 def _triggers(reader: Reader, followed: Followed) -> dict[str, str]:
@@ -149,7 +162,10 @@ def _note(followed: Followed, item: str | None = None, *, where: str | None = No
 def _keys(reader: Reader, followed: Followed) -> list[str]:
     """Conditions for the rows ``t`` that share a unique key with the new row but not its item."""
     table = quote_identifier(followed.table)
-    columns = [name for _, name, *_ in reader.rows(f"pragma table_xinfo({table})")]
+    columns: dict[str, str | None] = {  # with what stands for NULL where that is not allowed
+        name: default if not_null else None
+        for _, name, _, not_null, default, *_ in reader.rows(f"pragma table_xinfo({table})")
+    }
     rows = reader.rows(
         "select l.name, l.origin, x.key, x.cid, x.name, x.coll, m.sql from pragma_index_list(?) l"
         " join pragma_index_xinfo(l.name) x left join sqlite_master m"
@@ -169,13 +185,16 @@ def _keys(reader: Reader, followed: Followed) -> list[str]:
     return keys + ["t.rowid = new.rowid"] * (has_rowid and followed.item != "id")
 
 
-def _key(parts: list[tuple[Any, ...]], sql: str | None, columns: list[str]) -> str:
+def _key(parts: list[tuple[Any, ...]], sql: str | None, columns: dict[str, str | None]) -> str:
     """The condition of one unique index, which may be on expressions or on some rows only."""
     terms, where = _index_terms(sql) if sql else ([""] * len(parts), "")
     conditions = [f"({where})"] if where else []
     for (cid, name, collation), term in zip(parts, terms, strict=True):
         if cid >= 0:
             left, right = f"t.{quote_identifier(name)}", f"new.{quote_identifier(name)}"
+            default = columns.get(name)
+            # REPLACE puts the default in the place of NULL, but only after these triggers.
+            right = right if default is None else f"coalesce({right}, {default})"
         else:
             used = {token.strip('"`[]').lower() for token in _tokens(term)}
             names = [quote_identifier(name) for name in columns if name.lower() in used]

@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from threading import Lock, Thread
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary, ref
 
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
-_vocabularies: WeakKeyDictionary[Datasette, dict[str, Vocabulary]] = WeakKeyDictionary()
+
+class _Kept(NamedTuple):
+    """A vocabulary, and a way to the database it is of, which may be gone."""
+
+    database: Callable[[], object]
+    vocabulary: Vocabulary
+
+
+def _nothing() -> None:
+    """In place of a reference while a database is not yet in the list of the instance."""
+
+
+_vocabularies: WeakKeyDictionary[Datasette, dict[str, _Kept]] = WeakKeyDictionary()
 _lock = Lock()
 
 
 def vocabulary_for(datasette: Datasette, database: str) -> Vocabulary:
-    """The vocabulary of a database of this instance, which all its threads share."""
+    """The vocabulary of a database of this instance, which all its threads share.
+
+    A database that takes the name of one that was removed gets a vocabulary of its own.
+    """
+    current = datasette.databases.get(database)
     with _lock:
-        return _vocabularies.setdefault(datasette, {}).setdefault(database, Vocabulary())
+        known = _vocabularies.setdefault(datasette, {})
+        kept = known.get(database)
+        if kept is None or kept.database() is not current:
+            kept = known[database] = _Kept(ref(current) if current else _nothing, Vocabulary())
+        return kept.vocabulary
 
 
 def warm_up(datasette: Datasette) -> Thread:

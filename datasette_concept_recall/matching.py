@@ -175,6 +175,7 @@ class ConceptMatcher:
 
     def _add(self, name: str) -> None:
         canonical = canonical_name(name)
+        canonical = name if canonical == name else canonical  # one string less to keep
         spellings = self._spellings if can_match(name) else self._silent
         known = spellings.get(canonical)
         if known is not None:
@@ -184,7 +185,8 @@ class ConceptMatcher:
         if spellings is self._silent:
             return
         atoms = _cut(canonical)
-        self._starts[atoms[0]] = _start(atoms, self._starts.get(atoms[0], 0))
+        first = atoms[0] if len(atoms) > 1 else canonical
+        self._starts[first] = _start(atoms, self._starts.get(first, 0))
         if len(atoms) > 1:
             pair = hash(atoms[0]) ^ hash(atoms[1] if atoms[1] != " " else atoms[2]) << 1
             self._pairs[(pair >> 3) % len(self._pairs)] |= 1 << (pair & 7)

@@ -13,13 +13,19 @@ _PATIENCE_SECONDS = 2
 """So long a writer waits for another one to finish."""
 
 
+def _check(path: Path) -> None:
+    if path.is_dir():
+        raise DatabaseUnreadable(f"{path} is a folder, not a database")
+    if not path.exists():
+        raise DatabaseUnreadable(f"There is no file {path}")
+    if not path.is_file():
+        raise DatabaseUnreadable(f"{path} is no ordinary file")
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """The database for reading only. Raises `DatabaseUnreadable`."""
-    if not path.exists():
-        raise DatabaseUnreadable(f"There is no file {path}")
-    if path.is_dir():
-        raise DatabaseUnreadable(f"{path} is a folder, not a database")
+    _check(path)
     try:
         with closing(_connect(path)) as conn:
             yield conn
@@ -50,15 +56,15 @@ def _has_log(path: Path) -> bool:
 @contextmanager
 def opened_for_writing(path: Path) -> Iterator[sqlite3.Connection]:
     """An existing database, without Python's own transactions. Raises `DatabaseUnreadable`."""
-    with opened(path):
-        pass
+    _check(path)
     uri = f"{path.absolute().as_uri()}?mode=rw"
     try:
         with closing(
             sqlite3.connect(uri, uri=True, timeout=_PATIENCE_SECONDS, isolation_level=None)
         ) as conn:
+            conn.execute("select 1 from sqlite_master limit 1").fetchall()
             yield conn
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         if "locked" in str(error):
             message = f"{path} is being written by another program; try again when it is done"
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -71,6 +72,7 @@ async def result_html(datasette: Datasette, request: Request, answer: Answer) ->
         "echo": echo(answer.parameters.text, result.mentions) if result.mentions else [],
         "chips": links.chips(),
         "missing": result.unknown,
+        "kept_names": _without(answer.parameters.names, result.unknown),
         "kinds": links.kinds(),
         "projects": links.projects(),
         "narrowed": bool(answer.parameters.types or answer.parameters.project),
@@ -101,8 +103,14 @@ async def _render(
         "parameters": parameters,
         "kind_names": KINDS,
         "missing": [],
+        "kept_names": parameters.names,
     }
     return await datasette.render_template(TEMPLATE, common | context, request=request)
+
+
+def _without(names: Sequence[str], left_out: Sequence[str]) -> list[str]:
+    unwanted = set(left_out)
+    return [name for name in names if name not in unwanted]
 
 
 class _Links:

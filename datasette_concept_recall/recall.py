@@ -6,10 +6,11 @@ database, are read for the few items that are shown.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .bitmaps import members
 from .mapping import Mapping, Source
 from .models import Candidate, ConceptMatch, RankKey
 from .reading import Reader, as_text, json_list
@@ -24,21 +25,21 @@ class AskedName:
     spellings: tuple[str, ...]
 
 
-def concept_ids(reader: Reader, asked: Sequence[AskedName]) -> dict[int, int]:
-    """Concept id -> position of the asked name; case variants share a position."""
+def concept_ids(
+    reader: Reader, asked: Sequence[AskedName], names_are_plain: bool = False
+) -> dict[int, int]:
+    """Concept id -> position of the asked name; case variants share a position.
+
+    Names are looked up by value when all of the database are plain texts. Others read like a text
+    that has another value, so all names are read.
+    """
     position = {spelling: n for n, name in enumerate(asked) for spelling in name.spellings}
-    every = "select id, name from concepts"
-    by_name = f"{every} where name in (select value from json_each(?))"
-    named = _among(position, reader.rows(by_name, json_list(position)))
-    if len(set(named.values())) < len(position):  # names that are no valid text have other values
-        named = _among(position, reader.rows(every))
-    return {id_: position[name] for id_, name in named.items()}
-
-
-def _among(names: Container[str], rows: Iterable[tuple[Any, ...]]) -> dict[int, str]:
-    """The rows ``(id, name)`` that have one of the names."""
-    found = ((id_, as_text(name)) for id_, name in rows)
-    return {id_: name for id_, name in found if name in names}
+    sql, parameters = "select id, name from concepts", []
+    if names_are_plain:
+        sql += " where name in (select value from json_each(?))"
+        parameters = [json_list(position)]
+    names = ((id_, as_text(name)) for id_, name in reader.rows(sql, *parameters))
+    return {id_: position[name] for id_, name in names if name in position}
 
 
 def find_candidates(reader: Reader, mapping: Mapping, ids: dict[int, int]) -> list[Candidate]:
@@ -93,7 +94,7 @@ def fill(
     asked: Sequence[AskedName],
     project_names: dict[int, str],
 ) -> list[ConceptMatch]:
-    """The winners with all that is shown of them, in the order given."""
+    """The winners with all that is shown of them, in the order given. Raises `MissingRow`."""
     rows: dict[tuple[int, int], tuple[Any, ...]] = {}
     superseded: dict[tuple[int, int], tuple[str, ...]] = {}
     for source in mapping.sources:
@@ -105,13 +106,24 @@ def fill(
     return [
         _match(
             candidate,
-            rows[candidate.key[2:]],
-            tuple(n.name for bit, n in enumerate(asked) if candidate.carried >> bit & 1),
+            _row_of(candidate, rows),
+            tuple(asked[bit].name for bit in members(candidate.carried)),
             project_names,
             superseded.get(candidate.key[2:], ()),
         )
         for candidate in winners
     ]
+
+
+class MissingRow(LookupError):
+    """There is no row for a candidate, so it was not found in the tables as they are."""
+
+
+def _row_of(candidate: Candidate, rows: dict[tuple[int, int], tuple[Any, ...]]) -> tuple[Any, ...]:
+    row = rows.get(candidate.key[2:])
+    if row is None:
+        raise MissingRow(candidate.key)
+    return row
 
 
 def fill_sql(source: Source) -> str:

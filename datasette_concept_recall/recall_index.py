@@ -11,24 +11,36 @@ Items that changed since the index was built are taken out of all sets and read 
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, reduce
 from itertools import islice
 from operator import or_
 
-from .bitmaps import Tally, members, members_counter, to_bytes, to_int, unpack
+from .bitmaps import (
+    Positions,
+    Tally,
+    as_bitmap,
+    common,
+    listed,
+    members,
+    members_counter,
+    to_bytes,
+    to_int,
+    united,
+    unpack,
+)
 from .candidates import CandidateList, Candidates, Narrowing
-from .index_schema import CHANGED, ITEM, PARENT, POSTING, STATE
-from .mapping import Mapping, Source
+from .changes import Changes
+from .index_schema import ITEM, POSTING, STATE
+from .mapping import Mapping
 from .models import SOURCE_TYPES, Candidate, RankKey
 from .ranking import best
 from .reading import Reader, json_list
-from .recall import candidate_sql, candidates_of
 
-_FEW = 2000
-"""So many links or fewer are looked at one by one."""
+_FEW, _FEW_PER_ITEM = 100, 1 / 10_000
+"""Up to so many links, and that share of all items, are looked at one by one: with more of them,
+reading a row of each takes longer than working with whole sets."""
 
 CONCEPT, TYPE, PROJECT = "concept", "type", "project"
 """The kinds of sets; the id of a type is its place in `SOURCE_TYPES`."""
@@ -42,13 +54,13 @@ def find_in_index(reader: Reader, mapping: Mapping, ids: dict[int, int]) -> Cand
     ((items,),) = reader.rows(f"select items from {STATE}")
     postings = _Postings(reader, items)
     links = postings.links(ids)
-    changes = _Changes(reader, mapping, links)
+    changes = Changes(reader, mapping, links)
     changed = CandidateList(changes.candidates(ids))
-    if links > _FEW:
+    if links > _FEW + items * _FEW_PER_ITEM:
         return _IndexedCandidates(postings, mapping, ids, changed, changes.positions())
     carried: dict[int, int] = {}
     for id_, positions in postings.sets(CONCEPT, ids):
-        for position in members(positions) if isinstance(positions, int) else positions:
+        for position in listed(positions):
             carried[position] = carried.get(position, 0) | 1 << ids[id_]
     for position in changes.positions(carried):
         del carried[position]
@@ -57,111 +69,26 @@ def find_in_index(reader: Reader, mapping: Mapping, ids: dict[int, int]) -> Cand
     return CandidateList([*found, *changed.found])
 
 
-class _Changes:
-    """What changed since the index was built: read from the tables, not from the sets.
-
-    ``links`` tells about how many links the asked concepts have, which decides whether to go
-    through these or through the changed items.
-    """
-
-    def __init__(self, reader: Reader, mapping: Mapping, links: int) -> None:
-        self._reader, self._sources = reader, mapping.sources
-        some = f"select count(*) from (select 1 from {CHANGED} limit ?)"
-        ((number,),) = reader.rows(some, links + 1)
-        self._are_none, self._are_many = number == 0, number > links
-
-    def candidates(self, ids: dict[int, int]) -> Iterator[Candidate]:
-        """The changed items that are tagged with one of the concepts."""
-        if self._are_none:
-            return
-        for source in self._sources:
-            sql = changed_candidate_sql(source, through_links=self._are_many)
-            yield from candidates_of(source, self._reader.rows(sql, json_list(ids)), ids)
-
-    def positions(self, among: Iterable[int] | None = None) -> list[int]:
-        """Where the changed items stand in the index, all or those among the given ones."""
-        if self._are_none:
-            return []
-        found: list[int] = []
-        for source in self._sources:
-            if among is None:
-                rows = self._reader.rows(_changed_positions_sql(source))
-            else:
-                rows = self._reader.rows(_changed_among_sql(source), json_list(among))
-            found += (position for (position,) in rows)
-        return found
-
-
-def changed_candidate_sql(source: Source, *, through_links: bool) -> str:
-    """`recall.candidate_sql` for the changed items alone, through all links or all changes."""
-    if through_links:
-        return f"{candidate_sql(source)} and {_has_changed(source)}"
-    # The plus keeps SQLite from going through all links of a concept.
-    by_item = candidate_sql(source).replace(" where l.", " where +l.")
-    return f"{by_item} and i.id in ({_changed_items(source)})"
-
-
-def _changed_items(source: Source) -> str:
-    """The ids of all changed items of a source, and of those whose parent changed."""
-    changed = f"select item from {CHANGED} where source = "
-    if not source.parent:
-        return f"{changed}{source.order}"
-    return (
-        f"{changed}{source.order} union select id from {source.item_table}"
-        f" where {source.parent[1]} in ({changed}{source.order + PARENT})"
-    )
-
-
-def _has_changed(source: Source) -> str:
-    """Whether the item ``i``, or its parent, is noted as changed."""
-    noted = f"exists (select 1 from {CHANGED} where source = {{}} and item = i.{{}})"
-    own = noted.format(source.order, "id")
-    if not source.parent:
-        return own
-    return f"({own} or {noted.format(source.order + PARENT, source.parent[1])})"
-
-
-def _changed_positions_sql(source: Source) -> str:
-    return (
-        f"select position from {ITEM} where source = {source.order}"
-        f" and item in ({_changed_items(source)})"
-    )
-
-
-def _changed_among_sql(source: Source) -> str:
-    # An item that was deleted is noted itself, but it has no row of its own any more. The plus
-    # keeps SQLite from going through all items of a source.
-    return (
-        f"select x.position from {ITEM} x left join {source.item_table} i on i.id = x.item"
-        f" where x.position in (select value from json_each(?)) and +x.source = {source.order}"
-        f" and (i.id is null or {_has_changed(source)})"
-    )
-
-
 class _Postings:
     """Reads the stored sets of one snapshot."""
 
     def __init__(self, reader: Reader, items: int) -> None:
         self._reader, self.items = reader, items
 
-    def sets(self, kind: str, ids: Iterable[int]) -> Iterator[tuple[int, array[int] | int]]:
-        """``(id, positions)``, as an array or as a bitmap, as they are stored."""
+    def sets(self, kind: str, ids: Iterable[int]) -> Iterator[tuple[int, Positions]]:
+        """``(id, positions)``, in the form in which they are stored."""
         for id_, size, data in self._reader.rows(
             f"select id, size, positions from {POSTING}"
             " where kind = ? and id in (select value from json_each(?))",
             kind,
             json_list(ids),
         ):
-            positions = unpack(data, size, self.items)
-            yield id_, to_int(data) if positions is None else positions
+            yield id_, unpack(data, size, self.items)
 
     def bitmaps(self, kind: str, ids: Iterable[int]) -> Iterator[tuple[int, int]]:
         """``(id, positions)``, all as bitmaps."""
         for id_, positions in self.sets(kind, ids):
-            yield id_, positions if isinstance(positions, int) else self.bitmap(positions)
-
-    def bitmap(self, positions: Iterable[int]) -> int:
-        return to_int(to_bytes(positions, self.items))
+            yield id_, as_bitmap(positions, self.items)
 
     def links(self, ids: Iterable[int]) -> int:
         """How many items the concepts have, those of several concepts counted several times."""
@@ -209,20 +136,27 @@ class _IndexedCandidates:
         changed: CandidateList,
         outdated: list[int],
     ) -> None:
-        self._postings, self._changed = postings, changed
-        found: dict[int, list[int]] = {}
-        for id_, bitmap in postings.bitmaps(CONCEPT, ids):
-            found.setdefault(ids[id_], []).append(bitmap)
-        self._asked = {position: reduce(or_, bitmaps) for position, bitmaps in found.items()}
-        self._tally = Tally(self._asked.values())
+        self._postings, self._changed, self._outdated = postings, changed, set(outdated)
+        self._asked: dict[int, Positions] = {}
+        for id_, positions in postings.sets(CONCEPT, ids):
+            asked = ids[id_]  # several concepts may be one name
+            if asked in self._asked:
+                positions = united(self._asked[asked], positions, postings.items)
+            self._asked[asked] = positions
+        self._tally = Tally(self._asked.values(), postings.items)
         seen, sources = (1 << postings.items) - 1, {source.order for source in mapping.sources}
-        if not sources.issuperset(_SOURCES):
+        self._sees_all = sources.issuperset(_SOURCES)
+        if not self._sees_all:
             seen = reduce(or_, (b for n, b in self._types.items() if _SOURCES[n] in sources), 0)
-        self._seen = seen & ~postings.bitmap(outdated) if outdated else seen
+        self._seen = seen & ~to_int(to_bytes(outdated, postings.items)) if outdated else seen
 
     @cached_property
     def _types(self) -> dict[int, int]:
         return dict(self._postings.bitmaps(TYPE, range(len(SOURCE_TYPES))))
+
+    @cached_property
+    def _count_seen(self) -> Callable[[Sequence[int]], int]:
+        return members_counter(self._seen, self._postings.items)
 
     def _within(self, narrowing: Narrowing) -> int:
         within = self._seen
@@ -235,8 +169,12 @@ class _IndexedCandidates:
         return within
 
     def total_of(self, asked: int) -> int:
-        carrying = self._asked.get(asked, 0) & self._seen
-        return carrying.bit_count() + self._changed.total_of(asked)
+        positions, changed = self._asked.get(asked, 0), self._changed.total_of(asked)
+        if isinstance(positions, int):
+            return (positions & self._seen).bit_count() + changed
+        if self._sees_all:
+            return len(positions) - len(self._outdated.intersection(positions)) + changed
+        return self._count_seen(positions) + changed
 
     def total(self, narrowing: Narrowing) -> int:
         here = self._tally.union & self._within(narrowing)
@@ -264,11 +202,9 @@ class _IndexedCandidates:
     ) -> list[Candidate]:
         positions = islice(self._ranked(narrowing, after), limit)
         carried = dict.fromkeys(positions, 0)
-        for asked, bitmap in self._asked.items():
-            data = bitmap.to_bytes((self._postings.items + 7) // 8, "little")
-            for position in carried:
-                if data[position >> 3] >> (position & 7) & 1:
-                    carried[position] |= 1 << asked
+        for asked, among in self._asked.items():
+            for position in common(carried, among):
+                carried[position] |= 1 << asked
         found = self._postings.candidates(carried)
         return best([*found, *self._changed.best(narrowing, limit, after)], limit)
 

@@ -61,14 +61,20 @@ def recall(
             return RecallResult([], [], [], 0, warnings=[NO_CONCEPTS])
         mentions = knowledge.matcher.mentions(request.text)
         asked = _asked_names(knowledge.matcher, mentions, request.names)
-        ids = stages.concept_ids(reader, asked) if asked else {}
+        ids = stages.concept_ids(reader, asked, knowledge.names_are_plain) if asked else {}
         warnings: list[str] = []
-        found = _find(reader, mapping, ids, warnings)
-        answer = _Answer(request, asked, found, project_names)
+        answer = _Answer(request, asked, _find(reader, mapping, ids, warnings), project_names)
         winners, next_key = answer.winners()
+        try:
+            matches = stages.fill(reader, mapping, winners, asked, project_names)
+        except stages.MissingRow:  # the index is wrong, whatever its triggers missed
+            plain = replace(mapping, is_indexed=False)
+            answer = _Answer(request, asked, _find(reader, plain, ids, warnings), project_names)
+            winners, next_key = answer.winners()
+            matches = stages.fill(reader, mapping, winners, asked, project_names)
         return RecallResult(
             concepts=[name.name for name in asked],
-            matches=stages.fill(reader, mapping, winners, asked, project_names),
+            matches=matches,
             projects=answer.projects(stages.linked_projects(reader, mapping, ids)),
             total=answer.total(),
             counts=answer.concept_counts(mentions),

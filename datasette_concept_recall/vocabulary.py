@@ -14,10 +14,14 @@ from .reading import Reader, as_text, reading
 
 
 class Knowledge(NamedTuple):
-    """What is known of a database before anything is asked: its tables and its names."""
+    """What is known of a database before anything is asked: its tables and its names.
+
+    ``names_are_plain`` tells that every name has the value that it reads as.
+    """
 
     mapping: Mapping
     matcher: ConceptMatcher
+    names_are_plain: bool
 
 
 class _Verified(NamedTuple):
@@ -47,7 +51,7 @@ class Vocabulary:
         self._names: list[str] | None = None
         self._matcher = ConceptMatcher(())
         self._verified = threading.local()
-        self._mapping: tuple[int, Mapping] | None = None  # with the schema version it was read at
+        self._mapping: tuple[str, Mapping] | None = None  # with the schema it was read from
 
     def matcher(self, conn: sqlite3.Connection) -> ConceptMatcher:
         """The matcher of the names that the database holds now."""
@@ -58,13 +62,15 @@ class Vocabulary:
         """The tables and names that the database holds in this snapshot."""
         if reader.in_foreign_transaction:  # for this caller only
             mapping = _read_mapping(reader)
-            return Knowledge(mapping, self._matcher_of(_read_names(reader, mapping), share=False))
+            names, plain = _read_names(reader, mapping)
+            return Knowledge(mapping, self._matcher_of(names, share=False), plain)
         version = _version(reader)
         known: _Verified | None = getattr(self._verified, "entry", None)
         if known and known.connection is reader.connection and known.version == version:
             return known.knowledge
-        mapping = self._mapping_at(version[1], reader)
-        knowledge = Knowledge(mapping, self._matcher_of(_read_names(reader, mapping)))
+        mapping = self._current_mapping(reader)
+        names, plain = _read_names(reader, mapping)
+        knowledge = Knowledge(mapping, self._matcher_of(names), plain)
         if self._remember:
             self._verified.entry = _Verified(reader.connection, version, knowledge)
         return knowledge
@@ -74,15 +80,19 @@ class Vocabulary:
         with reading(conn) as reader:
             if reader.in_foreign_transaction:
                 return _read_mapping(reader)
-            ((schema,),) = reader.rows("pragma schema_version")
-            return self._mapping_at(schema, reader)
+            return self._current_mapping(reader)
 
     @property
     def latest_mapping(self) -> Mapping | None:
         """The mapping that was read last, by any thread; it may be out of date."""
         return self._mapping[1] if self._mapping else None
 
-    def _mapping_at(self, schema: int, reader: Reader) -> Mapping:
+    def _current_mapping(self, reader: Reader) -> Mapping:
+        # Another file may have come in the place of the one that was read, with the same version.
+        ((schema,),) = reader.rows(
+            "select (select schema_version from pragma_schema_version)"
+            " || coalesce(group_concat(type || name || length(sql)), '') from sqlite_master"
+        )
         known = self._mapping
         if not self._remember or known is None or known[0] != schema:
             known = self._mapping = schema, _read_mapping(reader)
@@ -115,10 +125,13 @@ def _version(reader: Reader) -> tuple[int, int, int]:
     return data, schema, reader.connection.total_changes
 
 
-def _read_names(reader: Reader, mapping: Mapping) -> list[str]:
+def _read_names(reader: Reader, mapping: Mapping) -> tuple[list[str], bool]:
+    """All names, and whether none has another value than it reads as."""
     if not mapping.has_concepts:
-        return []
-    return [as_text(name) for (name,) in reader.rows("select name from concepts") if name]
+        return [], True
+    values = [name for (name,) in reader.rows("select name from concepts") if name]
+    odd = any(type(v) is not str or "\0" in v or "\ufffd" in v for v in values)
+    return [as_text(value) for value in values], not odd
 
 
 _passing = Vocabulary(remember_connections=False)

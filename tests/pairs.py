@@ -83,6 +83,15 @@ class Pair:
         assert answer == self.recall(self.plain, request, visible=visible)
         return answer
 
+    def compare_some(self, number: int) -> None:
+        """Asks for everything, and one of the rarer questions."""
+        self.compare(ALL)
+        more = number % (len(REQUESTS) + len(VISIBLE))
+        if more < len(REQUESTS):
+            self.compare(REQUESTS[more])
+        else:
+            self.compare(replace(ALL, limit=4), VISIBLE[more - len(REQUESTS)])
+
     def compare_all(self) -> None:
         """Asks everything, and holds the answer against the oracle."""
         for request in REQUESTS:

@@ -141,3 +141,57 @@ def test_a_schema_can_change(sql: str) -> None:
         pair.optimize()
         assert is_used(pair.indexed)
         pair.compare(ALL)
+
+
+def test_a_default_that_replaces_null_is_followed() -> None:
+    """REPLACE puts a default in the place of NULL, which then replaces another row unnoticed."""
+    with small() as pair, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recall_index, "_FEW", 0)
+        pair.take(("update observations set uuid = '' where id = 1", ()))
+        pair.optimize()
+        for sql in (
+            "update or replace observations set uuid = null where id = 2",
+            "insert or replace into observations (body, uuid) values ('new', null)",
+        ):
+            pair.take((sql, ()))
+            pair.compare(ALL)
+
+
+def test_a_table_made_anew_with_its_triggers_ends_the_use_of_the_index() -> None:
+    """Triggers made again with the table have not seen what was done to it."""
+    with small() as pair:
+        saved = "select sql from sqlite_master where tbl_name = 'observation_concepts'"
+        saved += " and sql is not null and type in ('trigger', 'index')"
+        statements = [sql for (sql,) in pair.indexed.execute(saved).fetchall()]
+        for conn in (pair.plain, pair.indexed):
+            conn.execute("create table new_links (observation_id integer, concept_id integer)")
+            conn.execute("insert into new_links select * from observation_concepts limit 1")
+            conn.execute("drop table observation_concepts")
+            conn.execute("alter table new_links rename to observation_concepts")
+        for sql in statements:
+            pair.indexed.execute(sql)
+        assert not is_used(pair.indexed)
+        pair.compare_all()
+        pair.optimize()
+        assert is_used(pair.indexed)
+        pair.compare_all()
+
+
+def test_an_index_that_is_wrong_all_the_same_is_not_believed() -> None:
+    """When an item it lists has no row, the tables are asked instead."""
+    with small() as pair:
+        triggers = [
+            (name, sql)
+            for name, sql in pair.indexed.execute(
+                "select name, sql from sqlite_master where type = 'trigger'"
+            ).fetchall()
+        ]
+        for name, _ in triggers:
+            pair.indexed.execute(f"drop trigger {name}")
+        for conn in (pair.plain, pair.indexed):
+            conn.execute("delete from observations where id in (select id from observations)")
+            conn.execute("delete from observation_concepts")
+        for _, sql in triggers:
+            pair.indexed.execute(sql)
+        assert is_used(pair.indexed)
+        pair.compare(ALL)

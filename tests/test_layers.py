@@ -21,10 +21,10 @@ LAYERS = [
     row.split()
     for row in (
         "errors models",
-        "timestamps folding automaton matching excerpts ranking candidates bitmaps "
+        "timestamps folding automaton matching excerpts bitmaps ranking candidates "
         "rendering config",
-        "reading opening mapping index_schema canned_sql vocabulary recall recall_index lexical "
-        "embedders semantic",
+        "reading opening mapping index_schema canned_sql vocabulary recall changes recall_index "
+        "lexical embedders semantic",
         "search indexing optimizing decision_records demo",
         "compat instances access menus sql_functions queries guards filters tools parameters "
         "presenting page views cli",

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from datasette import hookimpl
 from datasette.app import Datasette
+from datasette.plugins import pm
 
 import knowledge
 from conftest import IS_1_0, MakeDatasette, actor_cookie
@@ -410,3 +412,42 @@ async def test_an_instance_that_denies_by_default_grants_recall_by_its_tables(
     response = await datasette.client.get(address, cookies=actor_cookie(datasette, "ann"))
     kinds = {row["source_type"] for row in response.json()["rows"]}
     assert kinds == {"observation", "document_gist", "document_section"}
+
+
+@pytest.mark.asyncio
+@pytest.mark.skipif(IS_1_0, reason="1.0 has no hook permission_allowed")
+async def test_a_plugin_is_asked_for_a_table_as_the_database_spells_it(
+    tmp_path: Path, make_datasette: MakeDatasette
+) -> None:
+    """A plugin that denies a table by its exact name denies our queries over it as well."""
+    path = tmp_path / "kb.db"
+    with closing(sqlite3.connect(path)) as conn:
+        conn.executescript(
+            "create table Concepts (id integer primary key, name text);"
+            "create table Observations (id integer primary key, body text);"
+            "create table Observation_Concepts (observation_id integer, concept_id integer);"
+            "insert into Concepts values (1, 'RAG');"
+            "insert into Observations values (1, 'secret RAG');"
+            "insert into Observation_Concepts values (1, 1);"
+        )
+
+    class Denies:
+        __name__ = "Denies"
+
+        @hookimpl
+        def permission_allowed(self, action: str, resource: object) -> bool | None:
+            return False if (action, resource) == ("view-table", ("kb", "Observations")) else None
+
+    pm.register(Denies(), name="denies")
+    try:
+        datasette = make_datasette(path)
+        for page in (
+            "Observations.json",
+            "concept_recall_by_text.json?text=RAG",
+            "concept_word_search.json?word=RAG",
+            "-/recall.json?q=RAG",
+            "-/recall?q=RAG",
+        ):
+            assert "secret" not in (await datasette.client.get(f"/kb/{page}")).text
+    finally:
+        pm.unregister(name="denies")

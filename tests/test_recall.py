@@ -1157,3 +1157,36 @@ def test_recall_agrees_with_the_plain_statement_of_its_rules(
                 recall_by_text(conn, ", ".join(names), limit, project=project)
         else:
             assert_agrees_with_oracle(conn, names, limit, project)
+
+
+def test_two_concepts_that_read_alike_are_one_name() -> None:
+    """A name that is no valid text, or no text at all, does not hide behind one that is."""
+    with closing(sqlite3.connect(":memory:")) as conn:
+        conn.executescript(
+            "CREATE TABLE concepts (id INTEGER PRIMARY KEY, name);"
+            "CREATE TABLE observations (id INTEGER PRIMARY KEY, body TEXT);"
+            "CREATE TABLE observation_concepts (observation_id INTEGER, concept_id INTEGER);"
+            "INSERT INTO concepts VALUES (1, 'RAG'), (2, x'524147'),"
+            " (3, 'caf' || char(65533)), (4, CAST(x'636166e9' AS TEXT));"
+            "INSERT INTO observations SELECT id, 'about' FROM concepts;"
+            "INSERT INTO observation_concepts SELECT id, id FROM concepts"
+        )
+        assert {m.id for m in recall_by_concept_names(conn, ["RAG"])} == {1, 2}
+        assert {m.id for m in recall_by_concept_names(conn, ["caf\ufffd"])} == {3, 4}
+
+
+def test_a_text_that_names_very_many_concepts_is_answered() -> None:
+    """The work grows with the links, not with concepts times items."""
+    with closing(sqlite3.connect(":memory:")) as conn:
+        conn.executescript(
+            "CREATE TABLE concepts (id INTEGER PRIMARY KEY, name TEXT);"
+            "CREATE TABLE observations (id INTEGER PRIMARY KEY, body TEXT);"
+            "CREATE TABLE observation_concepts (observation_id INTEGER, concept_id INTEGER);"
+            "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000)"
+            " INSERT INTO concepts SELECT i, 'c' || i FROM n;"
+            "INSERT INTO observations SELECT id, '' FROM concepts;"
+            "INSERT INTO observation_concepts SELECT id, id FROM concepts"
+        )
+        result = recall_by_text(conn, " ".join(f"c{i}" for i in range(1, 3001)), 5)
+        assert (len(result.concepts), result.total) == (3000, 3000)
+        assert {count.total for count in result.counts} == {1}

@@ -427,3 +427,17 @@ def test_asking_holds_no_lock(tmp_path: Path) -> None:
             assert not conn.in_transaction
             writer.execute("PRAGMA busy_timeout = 0")
             writer.execute("BEGIN EXCLUSIVE")
+
+
+def test_another_file_in_the_place_of_one_is_noticed(tmp_path: Path) -> None:
+    """A vocabulary tells two files apart that have the same number of schema changes."""
+    paths = tmp_path / "empty.db", tmp_path / "full.db"
+    for path, table in zip(paths, ("other", "concepts"), strict=True):
+        with closing(sqlite3.connect(path)) as conn:
+            conn.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, name TEXT)")
+            conn.execute(f"INSERT INTO {table} VALUES (1, 'RAG')")
+            conn.commit()
+    vocabulary = Vocabulary()
+    for path, names in zip(paths * 2, ([], ["RAG"]) * 2, strict=True):
+        with closing(sqlite3.connect(path)) as conn:
+            assert vocabulary.matcher(conn).names("RAG") == names
