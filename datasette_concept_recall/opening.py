@@ -30,7 +30,13 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(_connect(path)) as conn:
             yield conn
     except sqlite3.Error as error:
-        raise DatabaseUnreadable(f"{path} cannot be read: {error}") from error
+        message = f"{path} cannot be read: {error}"
+        if "readonly" in str(error):  # by a reader this is said of one thing only
+            message = (
+                f"{path} was left in the middle of a write; the next program that writes it,"
+                " such as the one that did, puts it in order"
+            )
+        raise DatabaseUnreadable(message) from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -91,10 +91,12 @@ def recall(
 def _find(reader: Reader, mapping: Mapping, ids: dict[int, int], warnings: list[str]) -> Candidates:
     if not ids:
         return CandidateList([])
-    if mapping.is_indexed:
-        return find_in_index(reader, mapping, ids)
     started = perf_counter()
-    found = CandidateList(stages.find_candidates(reader, mapping, ids))
+    found = (
+        find_in_index(reader, mapping, ids)
+        if mapping.is_indexed
+        else CandidateList(stages.find_candidates(reader, mapping, ids))
+    )
     if perf_counter() - started > _SLOW_SECONDS:
         warnings.append(SLOW)
     return found

@@ -331,3 +331,26 @@ def test_killed_while_the_file_is_written_it_is_put_right(tmp_path: Path) -> Non
         process.wait()
         assert rows(path, "pragma integrity_check") == [("ok",)]
         assert answer(path) == found
+
+
+def test_a_file_left_in_the_middle_of_a_write_is_put_in_order(tmp_path: Path) -> None:
+    """After a writer was killed, readers are told what helps, and `optimize` does it."""
+    path = tmp_path / "kb.db"
+    with closing(knowledge.create(path)) as conn:
+        knowledge.add_observation(conn, "About RAG", concepts=["RAG"])
+        conn.commit()
+        conn.execute("pragma journal_mode = delete")
+    code = f"""
+import os, signal, sqlite3
+conn = sqlite3.connect({str(path)!r}, isolation_level=None)
+conn.execute("pragma cache_size = 5")
+conn.execute("begin")
+for number in range(3000):
+    conn.execute("insert into observations (body, uuid) values (?, ?)", ("x" * 500, str(number)))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+    result = CliRunner().invoke(cli, ["concept-recall", "match", str(path), "RAG"])
+    assert (result.exit_code, "in the middle of a write" in result.output) == (1, True)
+    assert "Added" in run("optimize", path)
+    assert rows(path, "select count(*) from observations") == [(1,)]
