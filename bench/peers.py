@@ -17,14 +17,14 @@ from sys import maxunicode
 from typing import Any, Protocol
 
 from datasette_concept_recall import ConceptMatcher
-from datasette_concept_recall.folding import canonical_name
-from datasette_concept_recall.matching import (
-    _glued_after,
-    _glued_before,
-    _is_no_space,
-    _is_word,
-    can_match,
+from datasette_concept_recall.boundaries import (
+    glued_after,
+    glued_before,
+    is_no_space,
+    is_word,
 )
+from datasette_concept_recall.folding import canonical_name
+from datasette_concept_recall.matching import can_match
 
 
 class Matcher(Protocol):
@@ -45,10 +45,10 @@ class _Pairs(dict[str, bool]):
         return answer
 
 
-GLUED_BEFORE, GLUED_AFTER = _Pairs(_glued_before), _Pairs(_glued_after)
+GLUED_BEFORE, GLUED_AFTER = _Pairs(glued_before), _Pairs(glued_after)
 
 
-def _stands_alone(folded: str, start: int, end: int) -> bool:
+def stands_alone(folded: str, start: int, end: int) -> bool:
     # At the start of the text the first slice is [-1:1]: empty, or all of a text of one character.
     before, after = folded[start - 1 : start + 1], folded[end - 1 : end + 1]
     return not GLUED_BEFORE[before] and not GLUED_AFTER[after]
@@ -90,7 +90,7 @@ class RustMatcher:
     def names(self, text: str) -> list[str]:
         folded, found = canonical_name(text), set()
         for position, start, end in self._find(folded, overlapping=True):
-            if position not in found and _stands_alone(folded, start, end):
+            if position not in found and stands_alone(folded, start, end):
                 found.add(position)
         canonical = self._spellings.canonical
         return self._spellings.sorted(canonical[position] for position in found)
@@ -114,7 +114,7 @@ class CMatcher:
     def names(self, text: str) -> list[str]:
         folded, found = canonical_name(text), set()
         for last, name in self._iter(folded):
-            if name not in found and _stands_alone(folded, last + 1 - len(name), last + 1):
+            if name not in found and stands_alone(folded, last + 1 - len(name), last + 1):
                 found.add(name)
         return self._spellings.sorted(found)
 
@@ -123,7 +123,7 @@ class CMatcher:
 def _word_characters() -> set[str]:
     """The characters that glue to what is beside them; flashtext knows no finer rule."""
     every = map(chr, range(maxunicode + 1))
-    return {c for c in every if _is_word(c) and not _is_no_space(c)}
+    return {c for c in every if is_word(c) and not is_no_space(c)}
 
 
 class FlashMatcher:
@@ -169,7 +169,7 @@ class RegexMatcher:
         for name, expression in self._expressions:
             self._check()
             mentions = expression.finditer(folded)
-            if any(_stands_alone(folded, *mention.span()) for mention in mentions):
+            if any(stands_alone(folded, *mention.span()) for mention in mentions):
                 found.append(name)
         return self._spellings.sorted(found)
 

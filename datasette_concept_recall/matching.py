@@ -10,41 +10,17 @@ the number of names.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sized
 from copy import copy
 from functools import lru_cache
 from itertools import accumulate, compress, islice
 from typing import cast
-from unicodedata import category
 
 from .automaton import SequenceAutomaton
+from .boundaries import cut, stands_alone
 from .folding import Locator, canonical_name, fold
 from .models import ConceptMention
-
-_NO_SPACE = (
-    "\u0e00-\u0eff"  # Thai, Lao
-    "\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f\U000116d0-\U000116ff"  # Myanmar
-    "\u1780-\u17ff\u19e0-\u19ff"  # Khmer
-    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U00020000-\U0003ffff"  # Han
-    "\u3041-\u309f\u30a0-\u30ff\u31f0-\u31ff\uff66-\uff9f\U0001aff0-\U0001b16f"  # kana
-)
-_HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7a3\ud7b0-\ud7ff\uffa0-\uffdc"
-# Numbers that are neither decimal digits nor letters (superscripts, fractions, Roman numerals)
-# count as word characters for `re` and not for us. Cutting too often is harmless, so these are
-# whole blocks, and everything beyond the Basic Multilingual Plane.
-_NUMERALS = (
-    "\xb2\xb3\xb9\xbc-\xbe\u09f4-\u09f9\u0b72-\u0b77\u0bf0-\u0bf2\u0c78-\u0c7e\u0d58-\u0d5e"
-    "\u0d70-\u0d78\u0f2a-\u0f33\u1369-\u137c\u16ee-\u16f0\u17f0-\u17f9\u19da\u2070-\u218f"
-    "\u2460-\u24ff\u2776-\u2793\u2cfd\u3192-\u3195\u3220-\u32bf\ua6e6-\ua6ef\ua830-\ua835"
-    "\U00010000-\U0010ffff"
-)
-_atoms = re.compile(f"[^\\W{_NO_SPACE}{_HANGUL}{_NUMERALS}]+|.", re.DOTALL).findall
-_ascii_atoms = re.compile(r"\w+|.", re.ASCII | re.DOTALL).findall
-_is_no_space = re.compile(f"[{_NO_SPACE}]").match
-_is_hangul = re.compile(f"[{_HANGUL}]").match
 
 _SHORT = 8
 """Names of up to so many atoms are looked up in a dictionary, longer ones by an automaton."""
@@ -87,7 +63,7 @@ def _spans(name: str, folded: str) -> Iterator[tuple[int, int]]:
     start = folded.find(name)
     while start >= 0:
         end = start + len(name)
-        accepted = _stands_alone(folded, start, end)
+        accepted = stands_alone(folded, start, end)
         if accepted:
             yield start, end
         start = folded.find(name, end if accepted else start + 1)
@@ -97,45 +73,6 @@ def _spans(name: str, folded: str) -> Iterator[tuple[int, int]]:
 def _searchable(word: str) -> str:
     """The canonical name of a word, or the empty string for one that never matches."""
     return canonical_name(word) if can_match(word) else ""
-
-
-def _is_word(character: str) -> bool:
-    """Letter, decimal digit, underscore or combining mark, of any script."""
-    return (
-        character.isalpha()
-        or character.isdecimal()
-        or character == "_"
-        or (character > "\x7f" and category(character)[0] == "M")
-    )
-
-
-def _glued_before(before: str, first: str) -> bool:
-    """Whether ``before`` belongs to the word that the mention's first character begins."""
-    if not _is_word(before) or _is_no_space(before) or _is_no_space(first):
-        return False
-    return not _is_hangul(before) or _is_hangul(first) is not None
-
-
-def _glued_after(last: str, after: str) -> bool:
-    """Whether ``after`` belongs to the word that the mention's last character ends."""
-    if not _is_word(after) or _is_no_space(after):
-        return False
-    if category(after)[0] == "M":  # a mark belongs to the character before it, whatever that is
-        return True
-    return not _is_no_space(last) and not _is_hangul(after)
-
-
-def _stands_alone(folded: str, start: int, end: int) -> bool:
-    before = folded[start - 1] if start else " "
-    after = folded[end] if end < len(folded) else " "
-    # The first comparisons are the common case, made cheap.
-    return (before == " " or not _glued_before(before, folded[start])) and (
-        after == " " or not _glued_after(folded[end - 1], after)
-    )
-
-
-def _cut(folded: str) -> list[str]:
-    return _ascii_atoms(folded) if folded.isascii() else _atoms(folded)
 
 
 class ConceptMatcher:
@@ -167,7 +104,7 @@ class ConceptMatcher:
     def _add_all(self, names: Iterable[str]) -> None:
         for name in names:
             self._add(name)
-        self._automaton = SequenceAutomaton(map(_cut, self._long_names))
+        self._automaton = SequenceAutomaton(map(cut, self._long_names))
         # A few names are found faster one after the other, if none might fit nearly everywhere.
         self._one_by_one = len(self._spellings) <= _FEW_NAMES and all(
             len(name) <= _LONG_WORD for name in self._spellings
@@ -184,7 +121,7 @@ class ConceptMatcher:
         spellings[canonical] = name
         if spellings is self._silent:
             return
-        atoms = _cut(canonical)
+        atoms = cut(canonical)
         first = atoms[0] if len(atoms) > 1 else canonical
         self._starts[first] = _start(atoms, self._starts.get(first, 0))
         if len(atoms) > 1:
@@ -246,7 +183,7 @@ class ConceptMatcher:
                 for start, end in islice(_spans(name, folded), 1 if once else None):
                     yield start, end, name
             return
-        atoms = _cut(folded)
+        atoms = cut(folded)
         ends = list(accumulate(map(len, atoms)))
         starts = list(map(self._starts.get, atoms))
         atoms += ("", "")
@@ -257,7 +194,7 @@ class ConceptMatcher:
         for index in compress(range(len(starts)), starts):
             known, atom, end = cast("int", starts[index]), atoms[index], ends[index]
             start = end - len(atom)
-            if known & _ALONE and free.get(atom, 0) <= start and _stands_alone(folded, start, end):
+            if known & _ALONE and free.get(atom, 0) <= start and stands_alone(folded, start, end):
                 free[atom] = nowhere if once else end
                 yield start, end, atom
             if not known & _DEPTH:
@@ -276,7 +213,7 @@ class ConceptMatcher:
                 if (
                     name in self._spellings
                     and free.get(name, 0) <= start
-                    and _stands_alone(folded, start, end)
+                    and stands_alone(folded, start, end)
                 ):
                     free[name] = nowhere if once else end
                     yield start, end, name

@@ -21,11 +21,11 @@ LAYERS = [
     row.split()
     for row in (
         "errors models",
-        "timestamps folding automaton matching excerpts bitmaps ranking candidates "
+        "timestamps folding automaton boundaries matching excerpts bitmaps ranking candidates "
         "rendering config",
         "reading opening mapping index_schema canned_sql vocabulary recall changes recall_index "
         "lexical embedders semantic",
-        "search indexing optimizing decision_records demo",
+        "search indexing index_building optimizing decision_records demo",
         "compat instances access menus sql_functions queries guards filters tools parameters "
         "presenting page views cli",
         "__init__",
