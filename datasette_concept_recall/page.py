@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from . import compat, queries
+from . import compat
+from .canned_sql import BY_NAMES, BY_TEXT
 from .excerpts import ELLIPSIS, Segment, echo, first_line, plain
 from .folding import canonical_name
 from .menus import recall_path
@@ -175,6 +176,8 @@ class _Links:
 
     def projects(self) -> list[Narrowing]:
         """The chosen project, then those that leave most items; no project cannot be chosen."""
+        if not self._answer.mapping.has_projects:  # whether items have one is not to be seen
+            return []
         counts, chosen = self._answer.result.project_counts, self._answer.parameters.project
         named = {name: count for name, count in counts.items() if name is not None}
         if chosen is not None:
@@ -191,8 +194,6 @@ class _Links:
             )
             for name in order
         ]
-        if not self._answer.mapping.has_projects:  # whether items have one is not to be seen
-            return []
         without = counts.get(None, 0)
         return [*found, Narrowing("no project", without, False, None)] if without else found
 
@@ -239,7 +240,7 @@ async def _query_link(datasette: Datasette, request: Request, answer: Answer) ->
         return None
     short = short_link(datasette, answer.database, parameters) is not None
     by_text = bool(parameters.text) and not parameters.names and short
-    name = queries.BY_TEXT if by_text else queries.BY_NAMES
+    name = BY_TEXT if by_text else BY_NAMES
     asked = {"text": parameters.text} if by_text else {"names": json.dumps(answer.result.concepts)}
     if not await compat.may_view_query(datasette, request.actor, answer.database, name):
         return None

@@ -7,8 +7,6 @@ from weakref import WeakKeyDictionary
 
 from . import compat
 from .access import current_mapping, databases
-from .canned_sql import BY_NAMES as BY_NAMES
-from .canned_sql import BY_TEXT as BY_TEXT
 from .canned_sql import CannedQuery, canned_queries
 
 if TYPE_CHECKING:

@@ -30,6 +30,7 @@ from .recall_index import find_in_index
 from .vocabulary import Vocabulary, vocabulary_of
 
 _SLOW_SECONDS = 0.25
+"""When finding the candidates takes longer, the answer says what would help."""
 
 SLOW = (
     "Finding the items took long. On the command line, `datasette concept-recall optimize` with"
@@ -63,15 +64,18 @@ def recall(
         asked = _asked_names(knowledge.matcher, mentions, request.names)
         ids = stages.concept_ids(reader, asked, knowledge.names_are_plain) if asked else {}
         warnings: list[str] = []
-        answer = _Answer(request, asked, _find(reader, mapping, ids, warnings), project_names)
-        winners, next_key = answer.winners()
-        try:
-            matches = stages.fill(reader, mapping, winners, asked, project_names)
-        except stages.MissingRow:  # the index is wrong, whatever its triggers missed
-            plain = replace(mapping, is_indexed=False)
-            answer = _Answer(request, asked, _find(reader, plain, ids, warnings), project_names)
+
+        def answered(mapping: Mapping) -> tuple[_Answer, list[ConceptMatch], RankKey | None]:
+            found = _find(reader, mapping, ids, warnings)
+            answer = _Answer(request, asked, found, project_names)
             winners, next_key = answer.winners()
             matches = stages.fill(reader, mapping, winners, asked, project_names)
+            return answer, matches, next_key
+
+        try:
+            answer, matches, next_key = answered(mapping)
+        except stages.MissingRow:  # the index is wrong, whatever its triggers missed
+            answer, matches, next_key = answered(replace(mapping, is_indexed=False))
         return RecallResult(
             concepts=[name.name for name in asked],
             matches=matches,

@@ -29,6 +29,13 @@ from datasette_concept_recall import (
 )
 from knowledge import Section
 
+UNTYPED_NAMES = """
+    CREATE TABLE concepts (id INTEGER PRIMARY KEY, name);
+    CREATE TABLE observations (id INTEGER PRIMARY KEY, body TEXT);
+    CREATE TABLE observation_concepts (observation_id INTEGER, concept_id INTEGER);
+"""
+"""The least there can be, in which a name may have any type of value."""
+
 
 @pytest.fixture
 def conn() -> Iterator[sqlite3.Connection]:
@@ -990,10 +997,8 @@ def test_every_name_that_a_text_is_found_to_mention_can_be_recalled() -> None:
     """What matching finds, recall finds: doubled, numeric and undecodable names too."""
     with closing(sqlite3.connect(":memory:")) as conn:
         conn.executescript(
-            "CREATE TABLE concepts (id INTEGER PRIMARY KEY, name);"
-            "CREATE TABLE observations (id INTEGER PRIMARY KEY, body TEXT);"
-            "CREATE TABLE observation_concepts (observation_id INTEGER, concept_id INTEGER);"
-            "INSERT INTO concepts VALUES (1, 'jam'), (2, 'jam'), (3, CAST(x'e9742031' AS TEXT)),"
+            UNTYPED_NAMES
+            + "INSERT INTO concepts VALUES (1, 'jam'), (2, 'jam'), (3, CAST(x'e9742031' AS TEXT)),"
             " (4, 1984), (5, x'626c6f62'), (6, NULL), (7, 'a' || char(0) || 'b');"
             "INSERT INTO observations SELECT id, 'about ' || id FROM concepts;"
             "INSERT INTO observation_concepts SELECT id, id FROM concepts"
@@ -1163,10 +1168,7 @@ def test_two_concepts_that_read_alike_are_one_name() -> None:
     """A name that is no valid text, or no text at all, does not hide behind one that is."""
     with closing(sqlite3.connect(":memory:")) as conn:
         conn.executescript(
-            "CREATE TABLE concepts (id INTEGER PRIMARY KEY, name);"
-            "CREATE TABLE observations (id INTEGER PRIMARY KEY, body TEXT);"
-            "CREATE TABLE observation_concepts (observation_id INTEGER, concept_id INTEGER);"
-            "INSERT INTO concepts VALUES (1, 'RAG'), (2, x'524147'),"
+            UNTYPED_NAMES + "INSERT INTO concepts VALUES (1, 'RAG'), (2, x'524147'),"
             " (3, 'caf' || char(65533)), (4, CAST(x'636166e9' AS TEXT));"
             "INSERT INTO observations SELECT id, 'about' FROM concepts;"
             "INSERT INTO observation_concepts SELECT id, id FROM concepts"
@@ -1179,10 +1181,7 @@ def test_a_text_that_names_very_many_concepts_is_answered() -> None:
     """The work grows with the links, not with concepts times items."""
     with closing(sqlite3.connect(":memory:")) as conn:
         conn.executescript(
-            "CREATE TABLE concepts (id INTEGER PRIMARY KEY, name TEXT);"
-            "CREATE TABLE observations (id INTEGER PRIMARY KEY, body TEXT);"
-            "CREATE TABLE observation_concepts (observation_id INTEGER, concept_id INTEGER);"
-            "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000)"
+            UNTYPED_NAMES + "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000)"
             " INSERT INTO concepts SELECT i, 'c' || i FROM n;"
             "INSERT INTO observations SELECT id, '' FROM concepts;"
             "INSERT INTO observation_concepts SELECT id, id FROM concepts"
