@@ -163,6 +163,7 @@ def reach(visit: Visit, state: str) -> Page:
     if text:
         ask(page, text)
         page.locator(".recall-items").wait_for()
+    page.wait_for_load_state()  # styles included: what is measured is the finished page
     page.evaluate("document.querySelectorAll('.content details').forEach(d => d.open = true)")
     return page
 
