@@ -42,12 +42,12 @@ async def visible_mapping(
 async def may_recall(datasette: Datasette, actor: compat.Actor, database: str) -> bool:
     """Whether the database holds concepts and the actor may ask for what is tagged with them."""
     mapping = await current_mapping(datasette, database)
-    concepts = [table for table in mapping.tables if table.lower() == "concepts"]
-    return (
-        mapping.has_concepts
-        and await compat.may_view_database(datasette, actor, database)
-        and bool(await compat.visible_tables(datasette, actor, database, concepts))
-    )
+    if mapping.concepts is None:
+        return False
+    needed = {mapping.spelled(table) for table in mapping.concepts.tables}
+    return await compat.may_view_database(
+        datasette, actor, database
+    ) and needed == await compat.visible_tables(datasette, actor, database, needed)
 
 
 async def recallable_databases(datasette: Datasette, actor: compat.Actor) -> list[str]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Protocol
 
 from .bitmaps import members
-from .models import Candidate, RankKey
+from .models import Candidate, Key, RankKey
 from .ranking import best
 
 
@@ -18,7 +18,7 @@ class Narrowing:
     """Only items of these types (empty: all) and of these projects (None: all)."""
 
     types: frozenset[str] = frozenset()
-    project_ids: frozenset[int] | None = None
+    project_ids: frozenset[Key] | None = None
 
     def admits(self, candidate: Candidate) -> bool:
         """Whether an item is one of those that are left."""
@@ -39,7 +39,7 @@ class Candidates(Protocol):
     def type_counts(self, narrowing: Narrowing) -> Counter[str]:
         """How many items there are of each type."""
 
-    def project_counts(self, narrowing: Narrowing) -> Counter[int | None]:
+    def project_counts(self, narrowing: Narrowing) -> Counter[Key | None]:
         """How many items there are of each project id."""
 
     def best(
@@ -73,7 +73,7 @@ class CandidateList:
         """How many items there are of each type."""
         return Counter(c.source_type for c in self._chosen(narrowing))
 
-    def project_counts(self, narrowing: Narrowing) -> Counter[int | None]:
+    def project_counts(self, narrowing: Narrowing) -> Counter[Key | None]:
         """How many items there are of each project id."""
         return Counter(c.project_id for c in self._chosen(narrowing))
 

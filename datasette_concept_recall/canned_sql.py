@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .mapping import Mapping, Source
+from .mapping import Concepts, Mapping, Source
 
 BY_TEXT = "concept_recall_by_text"
 BY_NAMES = "concept_recall_by_names"
@@ -27,19 +27,21 @@ class CannedQuery:
 
 def canned_queries(mapping: Mapping) -> list[CannedQuery]:
     """The queries for a database of this mapping; none when it holds no concepts."""
-    if not mapping.has_concepts:
+    concepts = mapping.concepts
+    if concepts is None:
         return []
-    item_tables = {t for s in mapping.sources for t in s.tables if t != s.link}
-    link_tables = {s.link for s in mapping.sources}
+    names = frozenset(concepts.tables)
+    item_tables = frozenset[str]().union(*(s.item_tables for s in mapping.sources))
     projects = {"projects"} if mapping.has_projects else set()
-    recalled = frozenset({"concepts"} | item_tables | link_tables | projects)
+    projects |= {s.project_table for s in mapping.sources if s.project_table}
+    recalled = names.union(*(s.tables for s in mapping.sources), projects)
     return [
         CannedQuery(
             BY_TEXT,
             "Recall by text",
             "Everything tagged with a concept that the text names, ranked as on the Recall page: "
             "most concepts first, then the most recent. limit: 20 when empty, 0 for all.",
-            _recall_sql(mapping, _NAMED_IN_TEXT),
+            _recall_sql(mapping, concepts, _NAMED_IN_TEXT),
             ("text", "limit"),
             recalled,
         ),
@@ -48,7 +50,7 @@ def canned_queries(mapping: Mapping) -> list[CannedQuery]:
             "Recall by concept names",
             "Everything tagged with one of the concepts. names: one per line, or separated by "
             "commas, or a JSON array. limit: 20 when empty, 0 for all.",
-            _recall_sql(mapping, _NAMED_IN_LIST),
+            _recall_sql(mapping, concepts, _named_in_list(concepts)),
             ("names", "limit"),
             recalled,
         ),
@@ -58,7 +60,7 @@ def canned_queries(mapping: Mapping) -> list[CannedQuery]:
             "Which concepts the text names as whole words, and how often.",
             _MENTIONS_SQL,
             ("text",),
-            frozenset({"concepts"}),
+            names,
         ),
         CannedQuery(
             WORD_SEARCH,
@@ -67,7 +69,7 @@ def canned_queries(mapping: Mapping) -> list[CannedQuery]:
             "and in any letter case, whether or not it is tagged with it.",
             _word_search_sql(mapping),
             ("word",),
-            frozenset(item_tables),
+            item_tables,
         ),
     ]
 
@@ -81,7 +83,7 @@ _NAMED_IN_TEXT = """\
   named(name) as (select value from json_each(match_concept_names(:text)))"""
 
 # A JSON array as it is; otherwise cut at line breaks, or at commas where there are none.
-_NAMED_IN_LIST = """\
+_NAMES_IN_LIST = """\
   separator(mark) as (
     select case when instr(:names, char(10)) then char(10) else ',' end
   ),
@@ -99,55 +101,56 @@ _NAMED_IN_LIST = """\
     select part from parts where part <> ''
     union
     select value from is_array, json_each(case when yes then :names else '[]' end)
-  ),
+  )"""
+
+
+def _named_in_list(concepts: Concepts) -> str:
+    return f"""\
+{_NAMES_IN_LIST},
   named(name) as (
-    select c.name from given join concepts c on c.name = given.name
+    select {concepts.name} from given join {concepts.rows} on {concepts.name} = given.name
     union
     select v.value from given, json_each(match_concept_names(given.name)) v
     where word_match(given.name, v.value)
   )"""
 
-_BY_RANK = "{count} desc, instant desc, fraction desc, source, id"
+
+_BY_RANK = "{count} desc, instant desc, fraction desc, source, item"
 
 
-def _recall_sql(mapping: Mapping, named: str) -> str:
+def _recall_sql(mapping: Mapping, concepts: Concepts, named: str) -> str:
     """The whole recall, from the clause that yields ``named(name)``, the stored names asked for.
 
     Names that differ only in case are one name: each is in the other. As in `recall`, items are
     ranked by their links and times alone, and only the winners are read in full.
     """
-    sources = list(enumerate(mapping.sources))
-    links = "\n    union all\n    ".join(
-        f"select distinct {order}, l.{s.link_item}, a.name"
-        f" from asked a join {s.link} l on l.{s.link_concept} = a.id"
-        for order, s in sources
-    )
+    links = "\n    union all\n    ".join(map(_links_sql, mapping.sources))
     dated = "\n    union all\n    ".join(
         f"select k.*, {s.created} from carried k cross join {s.rows}"
-        f" where k.source = {order} and i.id = k.id"
-        for order, s in sources
+        f" where k.source = {s.order} and {s.id} = k.item"
+        for s in mapping.sources
     )
-    shown = "\n  union all\n  ".join(_shown_sql(mapping, order, s) for order, s in sources)
+    shown = "\n  union all\n  ".join(_shown_sql(mapping, s) for s in mapping.sources)
     by_rank = _BY_RANK.format(count="match_count")
     return f"""\
 with recursive
 {named},
-  asked(id, name) as (
-    select c.id, coalesce(
-      (select min(v.value) from json_each(match_concept_names(c.name)) v
-       where word_match(c.name, v.value)),
-      c.name
+  asked(key, stored, name) as (
+    select {concepts.key}, {concepts.name}, coalesce(
+      (select min(v.value) from json_each(match_concept_names({concepts.name})) v
+       where word_match({concepts.name}, v.value)),
+      {concepts.name}
     )
-    from named join concepts c on c.name = named.name
+    from named join {concepts.rows} on {concepts.name} = named.name
   ),
-  links(source, id, name) as (
+  links(source, item, name) as (
     {links or "select null, null, null where 0"}
   ),
-  carried(source, id, match_count, concepts) as (
-    select source, id, count(*), json_group_array(name)
-    from (select * from links order by source, id, name) group by source, id
+  carried(source, item, match_count, concepts) as (
+    select source, item, count(*), json_group_array(name)
+    from (select * from links order by source, item, name) group by source, item
   ),
-  dated(source, id, match_count, concepts, created_at) as (
+  dated(source, item, match_count, concepts, created_at) as (
     {dated or "select null, null, null, null, null where 0"}
   ),
 {_timed("dated")},
@@ -168,22 +171,36 @@ order by {by_rank}"""
 
 
 _NOTHING_SHOWN = (
-    "select *, '' as source_type, '' as project, '' as title, '' as excerpt, '' as status from best"
+    "select *, '' as source_type, '' as id, '' as project, '' as title, '' as excerpt,"
+    " '' as status from best"
 )
 
 
-def _shown_sql(mapping: Mapping, order: int, source: Source) -> str:
-    project = (
-        f"(select name from projects where id = {source.project_id})"
-        if mapping.has_projects
-        else "null"
+def _links_sql(source: Source) -> str:
+    asked = f"{source.concept} = a.{'stored' if source.links_by_name else 'key'}"
+    if source.link_item:  # nothing of the items is needed yet
+        return (
+            f"select distinct {source.order}, l.{source.link_item}, a.name"
+            f" from asked a join {source.link} l on {asked}"
+        )
+    return (
+        f"select distinct {source.order}, {source.id}, a.name"
+        f" from {source.links} join asked a on {asked}"
     )
+
+
+def _shown_sql(mapping: Mapping, source: Source) -> str:
+    project = "null"
+    if source.project_is_name:
+        project = source.project_id
+    elif mapping.has_projects:
+        project = f"(select name from projects where id = {source.project_id})"
     return f"""\
-select best.*, {source.source_type} as source_type, {project} as project,
+select best.*, {source.source_type} as source_type, {source.shown_id} as id, {project} as project,
     {source.title} as title, substr({source.body}, 1, 300) as excerpt,
     coalesce({source.status}, {source.summary_status}) as status
   from best cross join {source.rows}
-  where best.source = {order} and i.id = best.id"""
+  where best.source = {source.order} and {source.id} = best.item"""
 
 
 _DIGITS = "[0-9][0-9]"
@@ -240,10 +257,10 @@ _YEAR_9999 = 253_402_300_799
 
 
 def _word_search_sql(mapping: Mapping) -> str:
-    found = "\n    union all\n    ".join(_said_sql(n, s) for n, s in enumerate(mapping.sources))
-    nothing = "select '', 0, '', '', 0, '', 0 where 0"
+    found = "\n    union all\n    ".join(map(_said_sql, mapping.sources))
+    nothing = "select '', 0, 0, '', '', 0, '', 0 where 0"
     return f"""\
-with said(source_type, id, title, excerpt, mentions, created_at, source) as (
+with said(source_type, item, id, title, excerpt, mentions, created_at, source) as (
     {found or nothing}
   ),
 {_timed("said")}
@@ -252,12 +269,13 @@ from timed
 order by {_BY_RANK.format(count="mentions")}"""
 
 
-def _said_sql(order: int, source: Source) -> str:
+def _said_sql(source: Source) -> str:
     # To the functions as bytes: text that is no valid UTF-8 could not be handed over.
     text = " || char(10) || ".join(f"coalesce({part}, '')" for part in source.searched)
     start = f"max(1, instr(lower({text}), lower(trim(:word))) - 80)"
     return f"""\
-select {source.source_type}, i.id, {source.title}, substr({text}, {start}, 300),
-      word_count(:word, cast({text} as blob)), {source.created}, {order}
+select {source.source_type}, {source.id}, {source.shown_id}, {source.title},
+      substr({text}, {start}, 300), word_count(:word, cast({text} as blob)), {source.created},
+      {source.order}
     from {source.rows}
     where coalesce(:word, '') <> '' and word_match(:word, cast({text} as blob))"""

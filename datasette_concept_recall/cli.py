@@ -17,7 +17,7 @@ from .errors import RecallError
 from .excerpts import plain
 from .models import RecallRequest, RecallResult
 from .opening import opened, opened_for_writing
-from .presenting import KINDS, badges, concepts_json, show_matches, warnings_of
+from .presenting import badges, concepts_json, show_matches, warnings_of
 from .reading import as_text
 from .search import recall
 from .vocabulary import match_concept_names
@@ -138,7 +138,7 @@ def _print(result: RecallResult) -> None:
     for shown in show_matches(result):
         match = shown.match
         day = match.created_at.date().isoformat() if match.created_at else "no date"
-        about = [KINDS[match.source_type], match.ref, match.project, day]
+        about = [match.kind, match.ref, match.project, day]
         about += [words for _, words in badges(match)]
         click.echo(f"\n{shown.rank}. {_line(match.title) or match.ref}")
         click.echo("   " + " · ".join(_line(part) for part in about if part))

@@ -19,9 +19,24 @@ class BadParameter(RecallError):
     """A parameter has a value that cannot be used; the message names both."""
 
 
+NO_TOKEN = "_next is not a token that an earlier page gave"
+
+
 class DatabaseUnreadable(RecallError):
     """A file cannot be opened or read as a SQLite database; the message says why."""
 
 
 class TextTooLong(RecallError):
     """The text is longer than what is matched in one request."""
+
+
+class BadConfiguration(RecallError):
+    """The configuration of the plugin has a value that cannot be used; the message names its key."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key}: {problem}")
+        self.key, self.problem = key, problem
+
+    def within(self, key: str) -> BadConfiguration:
+        """The same error of a part of the configuration that stands under a key."""
+        return BadConfiguration(f"{key}.{self.key}", self.problem)

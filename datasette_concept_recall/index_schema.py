@@ -64,11 +64,12 @@ def followed_tables(mapping: Mapping) -> Iterator[Followed]:
     for source in mapping.sources:
         link = source.link_item, source.link_concept
         yield Followed(source.link, source.order, source.link_item, link)
-        own = source.ranked_by[source.item_table]
+        ranked_by = dict(source.ranked_by)
+        own = ranked_by[source.item_table]
         yield Followed(source.item_table, source.order, "id", own)
         if source.parent:
             table, _ = source.parent
-            yield Followed(table, source.order + PARENT, "id", source.ranked_by[table])
+            yield Followed(table, source.order + PARENT, "id", ranked_by[table])
 
 
 def objects(reader: Reader, mapping: Mapping) -> dict[str, str]:

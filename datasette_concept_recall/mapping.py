@@ -1,57 +1,111 @@
-"""Which tables of a database hold concepts and what is tagged with them.
+"""What recall reads in a database: where the concepts are, and what is tagged with them.
 
-A `Mapping` is data: the parts of the SQL that differ between sources. Files of every age are
-met, so a table or a column is used when it is there and stands as NULL when it is not.
+A `Mapping` is data: the parts of the SQL that differ between databases. `knowledge_schema` makes
+the one of a knowledge database, `mapped` that of any other one.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Container
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
-from .reading import Reader, as_text, quote_identifier
+from .reading import quote_identifier
+from .schema import lowered
 
-Columns = dict[str, frozenset[str]]
-"""Lower-case table name -> the lower-case names of its columns."""
 
-_ITEM, _PARENT = "i", "p"
+@dataclass(frozen=True)
+class Concepts:
+    """The names of a database, as the parts of the queries that read them.
+
+    ``rows`` is a FROM clause in which ``c`` holds a row for each name. ``key`` (to which links
+    refer), ``name``, ``description``, ``identifier_type`` and ``identifier_value`` are SQL
+    expressions over it. ``table`` is the table of the names, None when they are the values of
+    arrays. ``tables`` are all that are read, in lower case: an actor needs every one.
+    """
+
+    table: str | None
+    tables: tuple[str, ...]
+    rows: str
+    key: str
+    name: str
+    description: str = "null"
+    identifier_type: str = "null"
+    identifier_value: str = "null"
 
 
 @dataclass(frozen=True)
 class Source:
     """One kind of tagged item, as the parts of the queries that find and fill it.
 
-    ``rows`` is a FROM clause in which ``i`` is the item's table. The other attributes are SQL
-    expressions over it, but for ``name``, ``order`` (by which ties of rank are broken), ``tables``
-    (all that it reads: an actor needs every one), ``item_table``, ``link`` with its two columns,
-    ``searched`` (all text that an item says, several expressions), ``ranked_by`` (the columns of
-    each table on which the rank and the narrowing of an item depend), ``parent`` (the table joined
-    as ``p`` and the item's column that refers to it, or None) and ``relations`` (the table of which
-    item supersedes which, or None). ``created`` has a unary plus: an expression has no
-    declared type, by which some connections convert what they read.
+    ``rows`` is a FROM clause in which ``i`` is the item's table; ``link`` is another one (of the
+    table ``link_table``, None for arrays in the items), to be joined as ``l`` where ``on`` holds, and ``concept`` the expression over it that refers to the
+    key of a concept, or with ``links_by_name`` to its name. The other attributes are SQL
+    expressions over the items, but for these:
+
+    - ``name``, and ``order``, by which ties of rank are broken
+    - ``kinds``: every value of ``source_type`` with what a person calls it
+    - ``tables``: all that it reads, in lower case (an actor needs every one)
+    - ``item_table``, and ``key``: its columns that name a row in the address of its page
+    - ``is_view``: its rows have no pages
+    - ``project_is_name`` tells that ``project_id`` is the name of a project itself, and
+      ``project_table`` where else it is read, if anywhere
+    - ``searched``: all text that an item says, several expressions
+    - ``relations``: the table of which item supersedes which, or None
+    - ``link_item`` and ``link_concept`` (columns of the link table), ``ranked_by`` (the columns of
+      each table on which the rank and the narrowing of an item depend) and ``parent`` (the table
+      joined as ``p`` and the item's column that refers to it, or None), for the recall index
+
+    ``id`` is a whole number, or with ``id_is_text`` a text. ``created`` is an expression that
+    has no declared type, by which some connections convert what they read.
     """
 
     name: str
     order: int
+    kinds: tuple[tuple[str, str], ...]
     tables: tuple[str, ...]
     rows: str
     item_table: str
+    key: tuple[str, ...]
+    id: str
     link: str
-    link_item: str
-    link_concept: str
+    link_table: str | None
+    on: str
+    concept: str
     source_type: str
     project_id: str
     created: str
     title: str
     body: str
-    summary_status: str
-    summary_stale: str
-    status: str
     searched: tuple[str, ...]
-    ranked_by: dict[str, tuple[str, ...]]
-    parent: tuple[str, str] | None = None
+    summary_status: str = "null"
+    summary_stale: str = "null"
+    status: str = "null"
+    id_is_text: bool = False
+    links_by_name: bool = False
+    is_view: bool = False
+    project_is_name: bool = False
+    project_table: str | None = None
     relations: str | None = None
+    link_item: str = ""
+    link_concept: str = ""
+    ranked_by: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    parent: tuple[str, str] | None = None
+
+    @property
+    def item_tables(self) -> frozenset[str]:
+        """All that is read of the items without their links."""
+        return frozenset(self.tables) - {self.link_table}
+
+    @property
+    def shown_id(self) -> str:
+        """The expression of what tells items apart for people: their key, as JSON if compound."""
+        key = [f"i.{quote_identifier(column)}" for column in self.key]
+        return key[0] if len(key) == 1 else f"json_array({', '.join(key)})"
+
+    @property
+    def links(self) -> str:
+        """A FROM clause in which every link ``l`` stands beside its item ``i``."""
+        return f"{self.rows} join {self.link} l on {self.on}"
 
 
 @dataclass(frozen=True)
@@ -59,204 +113,70 @@ class Mapping:
     """The tables that recall reads in one database, as far as they exist.
 
     ``tables`` names them as they are spelled in the database. ``is_indexed`` tells that the recall
-    index is there and can be used.
+    index is there and can be used. ``all_kinds`` are those of a knowledge database, which may be asked
+    for whether or not there are tables for them.
     """
 
     tables: tuple[str, ...] = ()
-    has_concepts: bool = False
+    concepts: Concepts | None = None
     sources: tuple[Source, ...] = ()
     has_projects: bool = False
     has_project_links: bool = False
     is_indexed: bool = False
+    all_kinds: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def has_concepts(self) -> bool:
+        """Whether there is anything that a text could name."""
+        return self.concepts is not None
+
+    @property
+    def is_knowledge(self) -> bool:
+        """Whether this is the built-in mapping, for which there may be a recall index."""
+        return bool(self.all_kinds)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Every ``source_type`` with what a person calls it, in the order of the sources."""
+        return dict(self.all_kinds) or {k: label for s in self.sources for k, label in s.kinds}
+
+    @property
+    def names_projects(self) -> bool:
+        """Whether items can be narrowed to a project."""
+        return self.has_projects or any(source.project_is_name for source in self.sources)
+
+    def source_of(self, source_type: str) -> Source:
+        """The source whose items are of a type. Raises `KeyError`."""
+        for source in self.sources:
+            if source_type in dict(source.kinds):
+                return source
+        raise KeyError(source_type)
+
+    def spelled(self, table: str) -> str:
+        """A table of the mapping as the database spells it; Datasette finds it by no other name."""
+        return next((name for name in self.tables if lowered(name) == lowered(table)), table)
 
     def visible_to(self, tables: Container[str] | None) -> Mapping:
         """What is left for a reader who may see only these tables (None: all of them)."""
         if tables is None:
             return self
-        visible = {name.lower() for name in self.tables if name in tables}
-        sources = [s for s in self.sources if visible.issuperset(s.tables)]
+        visible = {lowered(name) for name in self.tables if name in tables}
         projects = self.has_projects and "projects" in visible
+        sees_names = self.concepts is not None and visible.issuperset(self.concepts.tables)
         return replace(
             self,
             tables=tuple(name for name in self.tables if name in tables),
-            has_concepts=self.has_concepts and "concepts" in visible,
-            sources=tuple(
-                s if s.relations in visible else replace(s, relations=None) for s in sources
-            ),
+            concepts=self.concepts if sees_names else None,
+            sources=tuple(_seen(s, visible) for s in self.sources if visible.issuperset(s.tables)),
             has_projects=projects,
             has_project_links=projects and self.has_project_links and "project_concepts" in visible,
         )
 
 
-_KNOWLEDGE_TABLES = (
-    "concepts",
-    "projects",
-    "project_concepts",
-    "observations",
-    "observation_concepts",
-    "observation_relations",
-    "records",
-    "record_concepts",
-    "record_relations",
-    "documents",
-    "document_sections",
-    "document_section_concepts",
-)
-
-
-def read_mapping(reader: Reader) -> Mapping:
-    """Looks at the schema of a database; one without any of the tables has an empty mapping."""
-    names = reader.rows(
-        "select name from sqlite_master where type in ('table', 'view') and lower(name) in"
-        f" ({', '.join('?' * len(_KNOWLEDGE_TABLES))}) order by name",
-        *_KNOWLEDGE_TABLES,
-    )
-    columns = {table: _columns_of(reader, table) for (table,) in names}
-    tables = tuple(table for table, found in columns.items() if found)
-    columns = {table.lower(): columns[table] for table in tables}
-    candidates = (_observations(columns), _records(columns), _documents(columns))
-    has_concepts = _has(columns, "concepts", "id", "name")
-    has_projects = _has(columns, "projects", "id", "name")
-    return Mapping(
-        tables=tables,
-        has_concepts=has_concepts,
-        sources=tuple(source for source in candidates if source and has_concepts),
-        has_projects=has_projects,
-        has_project_links=has_projects
-        and _has(columns, "project_concepts", "project_id", "concept_id"),
-    )
-
-
-def _columns_of(reader: Reader, table: str) -> frozenset[str]:
-    """The lower-case names of the columns; none for a view of something that is gone."""
-    try:
-        rows = reader.rows(f"pragma table_info({quote_identifier(table)})")
-    except sqlite3.OperationalError as error:
-        if "interrupted" in str(error):
-            raise
-        return frozenset()
-    return frozenset(as_text(name).lower() for _, name, *_ in rows)
-
-
-def _has(columns: Columns, table: str, *names: str) -> bool:
-    return columns.get(table, frozenset()).issuperset(names)
-
-
-def _existing(columns: Columns, **wanted: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Of the wanted columns of each table, those that are there."""
-    return {
-        table: tuple(name for name in names if _has(columns, table, name))
-        for table, names in wanted.items()
-    }
-
-
-def _relations(columns: Columns, table: str) -> str | None:
-    return table if _has(columns, table, "from_id", "to_id", "relationship") else None
-
-
-def _column(columns: Columns, table: str, alias: str) -> Callable[[str], str]:
-    def expression(name: str) -> str:
-        return f"{alias}.{quote_identifier(name)}" if _has(columns, table, name) else "null"
-
-    return expression
-
-
-def _observations(columns: Columns) -> Source | None:
-    if not (
-        _has(columns, "observations", "id")
-        and _has(columns, "observation_concepts", "observation_id", "concept_id")
-    ):
-        return None
-    item = _column(columns, "observations", _ITEM)
-    return Source(
-        name="observation",
-        order=0,
-        tables=("observations", "observation_concepts"),
-        rows="observations i",
-        item_table="observations",
-        link="observation_concepts",
-        link_item="observation_id",
-        link_concept="concept_id",
-        source_type="'observation'",
-        project_id=item("project_id"),
-        created=f"+{item('created_at')}",
-        title="''",
-        body=item("body"),
-        summary_status="null",
-        summary_stale="null",
-        status="null",
-        searched=(item("body"),),
-        ranked_by=_existing(columns, observations=("id", "project_id", "created_at")),
-        relations=_relations(columns, "observation_relations"),
-    )
-
-
-def _records(columns: Columns) -> Source | None:
-    if not (
-        _has(columns, "records", "id")
-        and _has(columns, "record_concepts", "record_id", "concept_id")
-    ):
-        return None
-    item = _column(columns, "records", _ITEM)
-    return Source(
-        name="record",
-        order=1,
-        tables=("records", "record_concepts"),
-        rows="records i",
-        item_table="records",
-        link="record_concepts",
-        link_item="record_id",
-        link_concept="concept_id",
-        source_type="'record'",
-        project_id=item("project_id"),
-        created=f"+{item('ingested_at')}",
-        title=item("title"),
-        body=item("body"),
-        summary_status="null",
-        summary_stale="null",
-        status=item("status"),
-        searched=(item("title"), item("body")),
-        ranked_by=_existing(columns, records=("id", "project_id", "ingested_at")),
-        relations=_relations(columns, "record_relations"),
-    )
-
-
-def _documents(columns: Columns) -> Source | None:
-    """Sections; one whose document is missing keeps its heading as title."""
-    if not (
-        _has(columns, "documents", "id")
-        and _has(columns, "document_sections", "id", "document_id")
-        and _has(columns, "document_section_concepts", "section_id", "concept_id")
-    ):
-        return None
-    item = _column(columns, "document_sections", _ITEM)
-    document = _column(columns, "documents", _PARENT)
-    level, status = item("level"), item("summary_status")
-    heading = f"nullif({item('heading')}, '')"
-    document_title = f"nullif({document('title')}, '')"
-    return Source(
-        name="document",
-        order=2,
-        tables=("documents", "document_sections", "document_section_concepts"),
-        rows="document_sections i left join documents p on p.id = i.document_id",
-        item_table="document_sections",
-        link="document_section_concepts",
-        link_item="section_id",
-        link_concept="concept_id",
-        source_type=f"case when {level} = 'gist' then 'document_gist' else 'document_section' end",
-        project_id=document("project_id"),
-        created=f"+{item('created_at')}",
-        title=f"case when {level} = 'gist' then {document_title} else"
-        f" coalesce({document_title} || ' / ' || {heading}, {document_title}, {heading}) end",
-        body=f"case when {status} = 'reviewed' then {item('summary_body')} else '' end",
-        summary_status=f"coalesce({status}, '')",
-        summary_stale=f"coalesce({item('summary_stale')}, 0)",
-        status="null",
-        searched=(item("heading"), item("body"), item("summary_body")),
-        ranked_by=_existing(
-            columns,
-            document_sections=("id", "document_id", "level", "created_at"),
-            documents=("id", "project_id"),
-        ),
-        parent=("documents", "document_id"),
-    )
+def _seen(source: Source, visible: set[str]) -> Source:
+    """A source without what it says of tables that are not to be seen."""
+    if source.relations is not None and source.relations not in visible:
+        source = replace(source, relations=None)
+    if source.project_table is not None and source.project_table not in visible:
+        source = replace(source, project_id="null", project_is_name=False, project_table=None)
+    return source

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Union
 
 SOURCE_TYPES = ("observation", "record", "document_gist", "document_section")
-"""Every value of ``source_type``, in the order that breaks ties of rank (documents as one)."""
+"""Every ``source_type`` of a knowledge database, in the order that breaks ties of rank (documents
+as one). Other databases have a type for each of their sources."""
+
+Key = Union[int, str]
+"""What tells the items of a source, the projects or the concepts of a database apart."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +26,27 @@ class ConceptMention:
     end: int
 
 
+class NearMiss(NamedTuple):
+    """A concept that a text does not name, and words of the text that nearly do.
+
+    ``text[start:end]`` of the original text is ``text`` here; ``distance`` (1 or 2) is the number
+    of edits between the two, after folding.
+    """
+
+    concept: str
+    text: str
+    start: int
+    end: int
+    distance: int
+
+
 @dataclass(frozen=True)
 class ConceptMatch:
     """One item that is tagged with at least one of the concepts asked for.
 
-    ``source_type`` is one of `SOURCE_TYPES`; ``match_count`` (1 or more) is the length of
+    ``source_type`` is that of its source and ``kind`` what a person calls it. ``key`` are the
+    values by which the row of ``item_table`` is addressed (in the spelling of the database), and
+    ``id`` is the only one of them, or all as a text. ``match_count`` (1 or more) is the length of
     ``concepts``, which are in the order asked. ``body`` is empty for a document whose summary is
     not reviewed. ``created_at`` is aware and in UTC, or None when missing or unreadable.
     ``summary_status`` and ``summary_stale`` are None except for documents, ``status`` except for
@@ -34,8 +54,8 @@ class ConceptMatch:
     """
 
     source_type: str
-    id: int
-    project_id: int | None
+    id: Key
+    project_id: Key | None
     project: str | None
     title: str
     body: str
@@ -46,6 +66,9 @@ class ConceptMatch:
     summary_stale: bool | None = None
     status: str | None = None
     superseded_by: tuple[str, ...] = ()
+    kind: str = ""
+    item_table: str = ""
+    key: tuple[object, ...] = ()
 
     @property
     def ref(self) -> str:
@@ -57,13 +80,14 @@ class RankKey(NamedTuple):
     """The place of an item in the total order of a recall; smaller comes first.
 
     ``fewness`` is minus the number of concepts carried, ``age`` minus the microseconds since the
-    year 1 (`NO_INSTANT` when the time is unreadable), ``source`` the position of its source.
+    year 1 (`NO_INSTANT` when the time is unreadable), ``source`` the position of its source, all of
+    whose items have a whole number as ``id`` or all a text.
     """
 
     fewness: int
     age: int
     source: int
-    id: int
+    id: Key
 
 
 NO_INSTANT = 1
@@ -78,7 +102,7 @@ class Candidate(NamedTuple):
 
     key: RankKey
     source_type: str
-    project_id: int | None
+    project_id: Key | None
     carried: int
 
 
@@ -98,7 +122,7 @@ class ConceptCount:
 class RecallRequest:
     """What is asked: the names found in ``text`` together with ``names``.
 
-    ``types`` (of `SOURCE_TYPES`; empty: all) and ``project`` narrow the answer, ``limit`` cuts it
+    ``types`` (source types; empty: all) and ``project`` narrow the answer, ``limit`` cuts it
     (None or less than 1: not at all) and ``after`` starts it behind that place. ``facets`` asks
     for the counts by type and project as well.
     """

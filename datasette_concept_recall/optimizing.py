@@ -17,7 +17,8 @@ from .index_schema import (
     objects,
     plain_indexes,
 )
-from .mapping import Mapping, read_mapping
+from .knowledge_schema import read_knowledge
+from .mapping import Mapping
 from .reading import Reader, as_text, quote_identifier, reading
 from .search import recall_by_concept_names
 from .vocabulary import Vocabulary
@@ -47,7 +48,7 @@ class Plan:
 def plan(conn: sqlite3.Connection) -> Plan:
     """Looks what there is to do. Raises `CannotOptimize` and `sqlite3.Error`."""
     with reading(conn) as reader:
-        mapping = read_mapping(reader)
+        mapping = read_knowledge(reader)
         if not mapping.sources:
             raise CannotOptimize("There are no concepts with tagged items in this database")
         _refuse_what_cannot_be_followed(reader, mapping)
@@ -87,7 +88,7 @@ def _check_types(reader: Reader, mapping: Mapping) -> None:
     wanted |= {
         (table, column)
         for s in mapping.sources
-        for table, columns in s.ranked_by.items()
+        for table, columns in s.ranked_by
         for column in columns
         if column == "id" or column.endswith("_id")
     }
@@ -181,7 +182,7 @@ class Stopwatch:
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn, self._vocabulary = conn, Vocabulary()
         with reading(conn) as reader:
-            self.concept = _busiest_concept(reader, read_mapping(reader))
+            self.concept = _busiest_concept(reader, read_knowledge(reader))
 
     def milliseconds(self) -> float:
         """The median of three recalls, after one that reads the names; of one if it is slow."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -13,9 +13,8 @@ from .canned_sql import BY_NAMES, BY_TEXT
 from .excerpts import ELLIPSIS, Segment, echo, first_line, plain
 from .folding import canonical_name
 from .menus import recall_path
-from .models import SOURCE_TYPES
 from .parameters import Parameters, encode_token
-from .presenting import KINDS, Answer, ShownMatch, badges
+from .presenting import Answer, ShownMatch, badges, row_path
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -58,10 +57,16 @@ class Narrowing:
 
 
 async def error_html(
-    datasette: Datasette, request: Request, database: str, parameters: Parameters, message: str
+    datasette: Datasette,
+    request: Request,
+    database: str,
+    parameters: Parameters,
+    message: str,
+    kinds: Mapping[str, str],
 ) -> str:
     """The page with its form and a message in place of results."""
-    return await _render(datasette, request, database, parameters, {"error": message})
+    context = {"error": message, "kind_names": kinds}
+    return await _render(datasette, request, database, parameters, context)
 
 
 async def result_html(datasette: Datasette, request: Request, answer: Answer) -> str:
@@ -85,7 +90,8 @@ async def result_html(datasette: Datasette, request: Request, answer: Answer) ->
         "next_link": links.next(),
         "json_link": links.to(".json"),
         "query_link": await _query_link(datasette, request, answer),
-        "concepts_link": datasette.urls.table(answer.database, answer.spelled("concepts")),
+        "concepts_link": _concepts_link(datasette, answer),
+        "kind_names": answer.mapping.kinds,
     }
     return await _render(datasette, request, answer.database, answer.parameters, context)
 
@@ -102,7 +108,6 @@ async def _render(
         "database_color": compat.database_color(datasette.get_database(database)),
         "recall_path": recall_path(datasette, database),
         "parameters": parameters,
-        "kind_names": KINDS,
         "missing": [],
         "kept_names": parameters.names,
     }
@@ -161,22 +166,23 @@ class _Links:
 
     def kinds(self) -> list[Narrowing]:
         counts, chosen = self._answer.result.type_counts, self._answer.parameters.types
+        kinds = self._answer.mapping.kinds
         return [
             Narrowing(
-                KINDS[kind],
+                label,
                 counts.get(kind, 0),
                 kind in chosen,
-                self.to(types=tuple(k for k in SOURCE_TYPES if (k in chosen) != (k == kind))),
+                self.to(types=tuple(k for k in kinds if (k in chosen) != (k == kind))),
                 "type",
                 kind,
             )
-            for kind in SOURCE_TYPES
+            for kind, label in kinds.items()
             if counts.get(kind) or kind in chosen
         ]
 
     def projects(self) -> list[Narrowing]:
         """The chosen project, then those that leave most items; no project cannot be chosen."""
-        if not self._answer.mapping.has_projects:  # whether items have one is not to be seen
+        if not self._answer.mapping.names_projects:  # whether items have one is not to be seen
             return []
         counts, chosen = self._answer.result.project_counts, self._answer.parameters.project
         named = {name: count for name, count in counts.items() if name is not None}
@@ -198,23 +204,27 @@ class _Links:
         return [*found, Narrowing("no project", without, False, None)] if without else found
 
 
+def _concepts_link(datasette: Datasette, answer: Answer) -> str | None:
+    concepts = answer.mapping.concepts
+    if concepts is None or concepts.table is None:
+        return None
+    return datasette.urls.table(answer.database, answer.mapping.spelled(concepts.table))
+
+
 def _item(datasette: Datasette, answer: Answer, shown: ShownMatch, links: _Links) -> dict[str, Any]:
     match = shown.match
     title, excerpt = _title_and_excerpt(shown)
     return {
         "match": match,
-        "kind": KINDS[match.source_type],
+        "kind": match.kind,
         "title": title,
-        "link": datasette.urls.row(
-            answer.database, answer.table_of(match.source_type), str(match.id)
-        ),
+        "link": row_path(datasette, answer, match),
         "excerpt": excerpt,
         "badges": badges(match),
         "concepts": [(name, links.concept(name)) for name in match.concepts],
         "newer": [
-            (ref, datasette.urls.row(answer.database, answer.table_of(kind), id_))
+            (ref, datasette.urls.row(answer.database, match.item_table, ref.rpartition(":")[2]))
             for ref in match.superseded_by
-            for kind, id_ in [ref.split(":")]
         ],
     }
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from .errors import BadParameter, TextTooLong
-from .models import SOURCE_TYPES, RankKey, RecallRequest
+from .errors import NO_TOKEN, BadParameter, TextTooLong
+from .models import RankKey, RecallRequest
 
 if TYPE_CHECKING:
     from datasette.utils.asgi import Request
@@ -23,7 +23,10 @@ DEFAULT_SIZE = 20
 # A byte of text takes up to six of a body: %XX in a form, \uXXXX in JSON.
 _MAX_BODY_BYTES = 6 * MAX_TEXT_BYTES + 65_536
 
-_TOKEN = re.compile(r"(\d{1,6})\.(-?\d{1,20})\.(\d{1,4})\.(-?\d{1,20})", re.ASCII).fullmatch
+# The last part is a whole number, or behind a tilde the UTF-8 of a text.
+_TOKEN = re.compile(
+    r"(\d{1,6})\.(-?\d{1,20})\.(\d{1,4})\.(?:(-?\d{1,20})|~((?:[0-9a-f]{2})*))", re.ASCII
+).fullmatch
 
 _escapes = re.compile(rb"(?:%[0-9A-Fa-f]{2})+").sub
 
@@ -52,8 +55,14 @@ class Parameters:
         """Whether there is anything to look for."""
         return bool(self.text.strip() or self.names)
 
-    def request(self) -> RecallRequest:
-        """The request for the pipeline. Raises `BadParameter` for a token that is none."""
+    def request(self, kinds: Iterable[str]) -> RecallRequest:
+        """The request for the pipeline of a database with these ``kinds`` of items.
+
+        Raises `BadParameter` for another kind, and for a token that is none.
+        """
+        known = list(kinds)
+        for unknown in [name for name in self.types if name not in known]:
+            raise BadParameter(f"type is {unknown!r}, not one of {', '.join(known)}")
         return RecallRequest(
             text=self.text,
             names=self.names,
@@ -78,15 +87,18 @@ class Parameters:
 
 def encode_token(key: RankKey) -> str:
     """The place to go on from, as an opaque value of ``_next``."""
-    return f"{-key.fewness}.{-key.age}.{key.source}.{key.id}"
+    id_ = f"~{key.id.encode('utf-8').hex()}" if isinstance(key.id, str) else key.id
+    return f"{-key.fewness}.{-key.age}.{key.source}.{id_}"
 
 
 def decode_token(token: str) -> RankKey:
     """The inverse of `encode_token`. Raises `BadParameter`."""
     match = _TOKEN(token)
     if match is None:
-        raise BadParameter("_next is not a token that an earlier page gave")
-    count, age, source, id_ = map(int, match.groups())
+        raise BadParameter(NO_TOKEN)
+    *place, number, text = match.groups()
+    count, age, source = map(int, place)
+    id_ = bytes.fromhex(text).decode("utf-8", "replace") if number is None else int(number)
     return RankKey(-count, -age, source, id_)
 
 
@@ -176,7 +188,7 @@ def _checked(given: Mapping[str, list[str]], max_size: int) -> Parameters:
         text=text,
         names=_each_once(given.get("concept", [])),
         project=_last(given, "project") or None,
-        types=_types(given.get("type", [])),
+        types=_each_once(given.get("type", [])),
         size=_size(_last(given, "_size"), max_size),
         next=_last(given, "_next") or None,
         shape=_shape(_last(given, "_shape")),
@@ -190,13 +202,6 @@ def _last(given: Mapping[str, list[str]], name: str) -> str:
 
 def _each_once(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value for value in values if value.strip()))
-
-
-def _types(values: list[str]) -> tuple[str, ...]:
-    types = _each_once(values)
-    for unknown in set(types) - set(SOURCE_TYPES):
-        raise BadParameter(f"type is {unknown!r}, not one of {', '.join(SOURCE_TYPES)}")
-    return types
 
 
 def _size(value: str, max_size: int) -> int:

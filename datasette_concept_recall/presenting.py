@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from datasette.utils import tilde_encode
 
 from .excerpts import Segment, excerpt, plain
 from .mapping import Mapping
 from .matching import ConceptMatcher
 from .models import ConceptMatch, RecallResult
 from .parameters import Parameters
+from .reading import as_text
 
-KINDS = {
-    "observation": "Observation",
-    "record": "Record",
-    "document_gist": "Document",
-    "document_section": "Section",
-}
-"""What a person calls each ``source_type``."""
-
-TABLES = {
-    "observation": "observations",
-    "record": "records",
-    "document_gist": "document_sections",
-    "document_section": "document_sections",
-}
-"""The table whose row an item is, in lower case."""
+if TYPE_CHECKING:
+    from datasette.app import Datasette
 
 
 @dataclass(frozen=True)
@@ -74,13 +65,17 @@ class Answer:
     result: RecallResult
     shown: list[ShownMatch]
 
-    def table_of(self, source_type: str) -> str:
-        """The table whose row an item is, as the database spells it."""
-        return self.spelled(TABLES[source_type])
 
-    def spelled(self, table: str) -> str:
-        """A table of the mapping as the database spells it; Datasette finds it by no other name."""
-        return next((name for name in self.mapping.tables if name.lower() == table), table)
+def row_path(datasette: Datasette, answer: Answer, match: ConceptMatch) -> str:
+    """The path of the page of an item; of a view that has none, the view cut down to its row."""
+    table = datasette.urls.table(answer.database, match.item_table)
+    source = answer.mapping.source_of(match.source_type)
+    if source.is_view:
+        exact = {
+            f"{column}__exact": str(v) for column, v in zip(source.key, match.key, strict=True)
+        }
+        return f"{table}?{urlencode(exact)}"
+    return f"{table}/{','.join(tilde_encode(as_text(value)) for value in match.key)}"
 
 
 def show_matches(result: RecallResult) -> list[ShownMatch]:

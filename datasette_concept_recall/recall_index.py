@@ -34,7 +34,7 @@ from .candidates import CandidateList, Candidates, Narrowing
 from .changes import Changes
 from .index_schema import ITEM, POSTING, STATE
 from .mapping import Mapping
-from .models import SOURCE_TYPES, Candidate, RankKey
+from .models import SOURCE_TYPES, Candidate, Key, RankKey
 from .ranking import best
 from .reading import Reader, json_list
 
@@ -49,8 +49,9 @@ _SOURCES = (0, 1, 2, 2)
 """The order of the source that has each of `SOURCE_TYPES`."""
 
 
-def find_in_index(reader: Reader, mapping: Mapping, ids: dict[int, int]) -> Candidates:
-    """Every item tagged with one of the concepts; ``ids`` as in `recall.concept_ids`."""
+def find_in_index(reader: Reader, mapping: Mapping, keys: dict[Key, int]) -> Candidates:
+    """Every item tagged with one of the concepts; ``keys`` as in `recall.AskedKeys`."""
+    ids = {key: asked for key, asked in keys.items() if isinstance(key, int)}
     ((items,),) = reader.rows(f"select items from {STATE}")
     postings = _Postings(reader, items)
     links = postings.links(ids)
@@ -164,7 +165,8 @@ class _IndexedCandidates:
             chosen = (b for n, b in self._types.items() if SOURCE_TYPES[n] in narrowing.types)
             within &= reduce(or_, chosen, 0)
         if narrowing.project_ids is not None:
-            projects = self._postings.bitmaps(PROJECT, narrowing.project_ids)
+            ids = (id_ for id_ in narrowing.project_ids if isinstance(id_, int))
+            projects = self._postings.bitmaps(PROJECT, ids)
             within &= reduce(or_, (bitmap for _, bitmap in projects), 0)
         return within
 
@@ -185,9 +187,9 @@ class _IndexedCandidates:
         counts = Counter({SOURCE_TYPES[n]: (here & b).bit_count() for n, b in self._types.items()})
         return +counts + self._changed.type_counts(narrowing)
 
-    def project_counts(self, narrowing: Narrowing) -> Counter[int | None]:
+    def project_counts(self, narrowing: Narrowing) -> Counter[Key | None]:
         here = self._tally.union & self._within(narrowing)
-        counts: Counter[int | None] = Counter()
+        counts: Counter[Key | None] = Counter()
         count = members_counter(here, self._postings.items)
         for id_, positions in self._postings.sets(PROJECT, self._postings.project_ids()):
             if isinstance(positions, int):

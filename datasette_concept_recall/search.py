@@ -13,7 +13,7 @@ from time import perf_counter
 
 from . import recall as stages
 from .candidates import CandidateList, Candidates, Narrowing
-from .errors import UnknownProject
+from .errors import NO_TOKEN, BadParameter
 from .mapping import Mapping
 from .matching import ConceptMatcher
 from .models import (
@@ -50,26 +50,28 @@ def recall(
 
     ``visible`` holds the tables the asker may see (None: all): what is in others is neither
     returned nor counted. Raises `UnknownProject` before anything else when the project to narrow
-    to is not there, and `sqlite3.Error` when the database cannot be read or a time limit ends it.
+    to is not there, `BadParameter` when the place to go on from is of another database, and
+    `sqlite3.Error` when the database cannot be read or a time limit ends it.
     """
     with reading(conn) as reader:
         knowledge = vocabulary_of(vocabulary).knowledge(reader)
         mapping = knowledge.mapping.visible_to(visible)
-        project_names = stages.read_project_names(reader, mapping)
-        if request.project is not None and request.project not in project_names.values():
-            raise UnknownProject(request.project)
-        if not mapping.has_concepts:
+        projects = stages.read_projects(reader, mapping, request.project)
+        if mapping.concepts is None:
             return RecallResult([], [], [], 0, warnings=[NO_CONCEPTS])
+        _check_place(mapping, request.after)
         mentions = knowledge.matcher.mentions(request.text)
         asked = _asked_names(knowledge.matcher, mentions, request.names)
-        ids = stages.concept_ids(reader, asked, knowledge.names_are_plain) if asked else {}
+        keys = stages.NOTHING_ASKED
+        if asked:
+            keys = stages.asked_keys(reader, mapping.concepts, asked, knowledge.names_are_plain)
         warnings: list[str] = []
 
         def answered(mapping: Mapping) -> tuple[_Answer, list[ConceptMatch], RankKey | None]:
-            found = _find(reader, mapping, ids, warnings)
-            answer = _Answer(request, asked, found, project_names)
+            found = _find(reader, mapping, keys, warnings)
+            answer = _Answer(request, asked, found, projects)
             winners, next_key = answer.winners()
-            matches = stages.fill(reader, mapping, winners, asked, project_names)
+            matches = stages.fill(reader, mapping, winners, asked, projects)
             return answer, matches, next_key
 
         try:
@@ -79,7 +81,7 @@ def recall(
         return RecallResult(
             concepts=[name.name for name in asked],
             matches=matches,
-            projects=answer.projects(stages.linked_projects(reader, mapping, ids)),
+            projects=answer.projects(stages.linked_projects(reader, mapping, keys.by_key)),
             total=answer.total(),
             counts=answer.concept_counts(mentions),
             mentions=mentions,
@@ -92,14 +94,24 @@ def recall(
         )
 
 
-def _find(reader: Reader, mapping: Mapping, ids: dict[int, int], warnings: list[str]) -> Candidates:
-    if not ids:
+def _check_place(mapping: Mapping, place: RankKey | None) -> None:
+    """Raises `BadParameter` when items could not be compared with a place."""
+    for source in mapping.sources:
+        if place and place.source == source.order:
+            if isinstance(place.id, str) is not source.id_is_text:
+                raise BadParameter(NO_TOKEN)
+
+
+def _find(
+    reader: Reader, mapping: Mapping, keys: stages.AskedKeys, warnings: list[str]
+) -> Candidates:
+    if not keys.by_key:
         return CandidateList([])
     started = perf_counter()
     found = (
-        find_in_index(reader, mapping, ids)
+        find_in_index(reader, mapping, keys.by_key)
         if mapping.is_indexed
-        else CandidateList(stages.find_candidates(reader, mapping, ids))
+        else CandidateList(stages.find_candidates(reader, mapping, keys))
     )
     if perf_counter() - started > _SLOW_SECONDS:
         warnings.append(SLOW)
@@ -128,17 +140,13 @@ class _Answer:
         request: RecallRequest,
         asked: list[stages.AskedName],
         found: Candidates,
-        project_names: dict[int, str],
+        projects: stages.ProjectNames,
     ) -> None:
         self._request, self._asked, self._found = request, asked, found
-        self._project_names = project_names
-        self._narrowing = Narrowing(request.types, self._project_ids())
-
-    def _project_ids(self) -> frozenset[int] | None:
-        project = self._request.project
-        if project is None:
-            return None
-        return frozenset(id_ for id_, name in self._project_names.items() if name == project)
+        self._projects = projects
+        project = request.project
+        project_ids = None if project is None else projects.ids(project)
+        self._narrowing = Narrowing(request.types, project_ids)
 
     def winners(self) -> tuple[list[Candidate], RankKey | None]:
         """The candidates to show, and the place to go on from when there are more."""
@@ -169,7 +177,7 @@ class _Answer:
         counts: Counter[str | None] = Counter()
         of_ids = self._found.project_counts(replace(self._narrowing, project_ids=None))
         for id_, count in of_ids.items():
-            counts[None if id_ is None else self._project_names.get(id_)] += count
+            counts[self._projects.of(id_)] += count
         return dict(counts)
 
     def concept_counts(self, mentions: list[ConceptMention]) -> list[ConceptCount]:
@@ -186,7 +194,7 @@ class _Answer:
 
     def projects(self, linked: set[int]) -> list[str]:
         """The names of the linked projects, of the chosen one alone when one is chosen."""
-        names = {self._project_names[id_] for id_ in linked if id_ in self._project_names}
+        names = set(filter(None, map(self._projects.of, linked)))
         only = self._request.project
         return sorted(names if only is None else names & {only})
 

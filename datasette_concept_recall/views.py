@@ -18,7 +18,14 @@ from .instances import vocabulary_for
 from .mapping import Mapping
 from .models import RecallRequest, RecallResult
 from .parameters import Parameters, encode_token, read_parameters
-from .presenting import Answer, ShownMatch, concepts_json, show_matches, warnings_of
+from .presenting import (
+    Answer,
+    ShownMatch,
+    concepts_json,
+    row_path,
+    show_matches,
+    warnings_of,
+)
 from .search import recall
 
 if TYPE_CHECKING:
@@ -106,7 +113,7 @@ async def _respond(
         link = page.short_link(datasette, database, parameters)
         if request.method == "POST" and link and not as_json:
             return Response("", status=303, headers={"Location": link})
-        asked = replace(parameters.request(), facets=not as_json)
+        asked = replace(parameters.request(visible.kinds), facets=not as_json)
         found = await _found(datasette, database, asked, mapping, visible)
         while isinstance(found, Mapping):  # the schema has changed, and with it what to judge
             mapping, visible = found, await _visible(request, datasette, database, found)
@@ -121,7 +128,11 @@ async def _respond(
             return _json_error(str(error), status, headers)
         if isinstance(error, UnknownProject):  # or the form would bring it again
             parameters = replace(parameters, project=None)
-        html = await page.error_html(datasette, request, database, parameters, str(error))
+        known = tuple(kind for kind in parameters.types if kind in visible.kinds)
+        parameters = replace(parameters, types=known)
+        html = await page.error_html(
+            datasette, request, database, parameters, str(error), visible.kinds
+        )
         return Response.html(html, status=status, headers=headers)
     if as_json:
         return _as_json(request, datasette, answer)
@@ -166,8 +177,10 @@ async def _found(
 
 def _as_json(request: Request, datasette: Datasette, answer: Answer) -> Response:
     headers = _headers(datasette, True)
-    urls = _row_urls(request, datasette, answer)
-    rows = [shown.as_json(url) for shown, url in zip(answer.shown, urls, strict=True)]
+    origin = datasette.absolute_url(request, "/").removesuffix("/")
+    rows = [
+        shown.as_json(origin + row_path(datasette, answer, shown.match)) for shown in answer.shown
+    ]
     result, next_url = answer.result, None
     token = encode_token(result.next_key) if result.next_key else None
     if token:
@@ -195,16 +208,3 @@ def _as_json(request: Request, datasette: Datasette, answer: Answer) -> Response
         },
         headers=headers,
     )
-
-
-def _row_urls(request: Request, datasette: Datasette, answer: Answer) -> list[str]:
-    """The addresses of the rows that are shown; what the rows of a table share is built once."""
-    tables: dict[str, str] = {}
-    urls = []
-    for shown in answer.shown:
-        table = answer.table_of(shown.match.source_type)
-        if table not in tables:
-            path = datasette.urls.table(answer.database, table)
-            tables[table] = datasette.absolute_url(request, path)
-        urls.append(f"{tables[table]}/{shown.match.id}")
-    return urls

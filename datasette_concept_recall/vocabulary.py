@@ -7,8 +7,10 @@ import threading
 from dataclasses import replace
 from typing import NamedTuple
 
+from .config import DatabaseConfig
 from .index_schema import is_usable
-from .mapping import Mapping, read_mapping
+from .mapped import read_mapping
+from .mapping import Mapping
 from .matching import ConceptMatcher
 from .reading import Reader, as_text, reading
 
@@ -41,11 +43,15 @@ class Vocabulary:
     itself, so a reader of an older snapshot can never give another thread an older matcher.
 
     ``remember_connections=False`` reads the names at every call: for connections that come and
-    go, since SQLite connections cannot be referenced weakly. ``builds`` counts built matchers.
+    go, since SQLite connections cannot be referenced weakly. ``config`` describes the tables of a
+    database where somebody did. ``builds`` counts built matchers.
     """
 
-    def __init__(self, *, remember_connections: bool = True) -> None:
+    def __init__(
+        self, *, remember_connections: bool = True, config: DatabaseConfig | None = None
+    ) -> None:
         self.builds = 0
+        self._config = config
         self._remember = remember_connections
         self._lock = threading.Lock()
         self._names: list[str] | None = None
@@ -61,7 +67,7 @@ class Vocabulary:
     def knowledge(self, reader: Reader) -> Knowledge:
         """The tables and names that the database holds in this snapshot."""
         if reader.in_foreign_transaction:  # for this caller only
-            mapping = _read_mapping(reader)
+            mapping = self._read_mapping(reader)
             names, plain = _read_names(reader, mapping)
             return Knowledge(mapping, self._matcher_of(names, share=False), plain)
         version = _version(reader)
@@ -79,7 +85,7 @@ class Vocabulary:
         """The tables that the database holds now; no name is read, so this is always cheap."""
         with reading(conn) as reader:
             if reader.in_foreign_transaction:
-                return _read_mapping(reader)
+                return self._read_mapping(reader)
             return self._current_mapping(reader)
 
     @property
@@ -95,8 +101,13 @@ class Vocabulary:
         )
         known = self._mapping
         if not self._remember or known is None or known[0] != schema:
-            known = self._mapping = schema, _read_mapping(reader)
+            known = self._mapping = schema, self._read_mapping(reader)
         return known[1]
+
+    def _read_mapping(self, reader: Reader) -> Mapping:
+        mapping = read_mapping(reader, self._config)
+        may_have_index = mapping.is_knowledge and bool(mapping.sources)
+        return replace(mapping, is_indexed=may_have_index and is_usable(reader, mapping))
 
     def _matcher_of(self, names: list[str], *, share: bool = True) -> ConceptMatcher:
         with self._lock:
@@ -115,11 +126,6 @@ class Vocabulary:
         return ConceptMatcher(names)
 
 
-def _read_mapping(reader: Reader) -> Mapping:
-    mapping = read_mapping(reader)
-    return replace(mapping, is_indexed=bool(mapping.sources) and is_usable(reader, mapping))
-
-
 def _version(reader: Reader) -> tuple[int, int, int]:
     (data,), (schema,) = reader.rows("pragma data_version") + reader.rows("pragma schema_version")
     return data, schema, reader.connection.total_changes
@@ -127,9 +133,11 @@ def _version(reader: Reader) -> tuple[int, int, int]:
 
 def _read_names(reader: Reader, mapping: Mapping) -> tuple[list[str], bool]:
     """All names, and whether none has another value than it reads as."""
-    if not mapping.has_concepts:
+    concepts = mapping.concepts
+    if concepts is None:
         return [], True
-    values = [name for (name,) in reader.rows("select name from concepts") if name]
+    rows = reader.rows(f"select {concepts.name} from {concepts.rows}")
+    values = [name for (name,) in rows if name]
     odd = any(type(v) is not str or "\0" in v or "\ufffd" in v for v in values)
     return [as_text(value) for value in values], not odd
 

@@ -110,6 +110,12 @@ def resolve(conn: sqlite3.Connection, asked: Iterable[str]) -> list[tuple[str, s
 
 # --- what is tagged ------------------------------------------------------------------------------
 
+KINDS = {
+    "observation": ("Observation", "observations"),
+    "record": ("Record", "records"),
+    "document_gist": ("Document", "document_sections"),
+    "document_section": ("Section", "document_sections"),
+}
 
 def recall_by_concept_names(
     conn: sqlite3.Connection,
@@ -129,6 +135,8 @@ def recall_by_concept_names(
         tags = item.pop("tags")
         item["concepts"] = tuple(spelling for spelling, ids in asked if ids & tags)
         item["match_count"] = len(item["concepts"])
+        item["kind"], item["item_table"] = KINDS[item["source_type"]]
+        item["key"] = (item["id"],)
         if item["match_count"] and (project is None or item["project"] == project):
             matches.append(item)
     matches.sort(key=rank)

@@ -18,7 +18,7 @@ from datasette_concept_recall import sql_functions, word_match
 from datasette_concept_recall.canned_sql import canned_queries
 from datasette_concept_recall.cli import concept_recall
 from datasette_concept_recall.demo import build_demo
-from datasette_concept_recall.mapping import read_mapping
+from datasette_concept_recall.mapped import read_mapping
 from datasette_concept_recall.presenting import ShownMatch, concepts_json, show_matches
 from datasette_concept_recall.reading import reading
 from datasette_concept_recall.search import recall_by_text

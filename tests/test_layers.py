@@ -21,9 +21,11 @@ LAYERS = [
     row.split()
     for row in (
         "errors models",
-        "timestamps folding automaton boundaries matching excerpts bitmaps ranking candidates "
-        "rendering config",
-        "reading opening mapping index_schema canned_sql vocabulary recall changes recall_index "
+        "timestamps folding automaton boundaries matching excerpts near_names near_misses "
+        "budgeting bitmaps ranking "
+        "candidates rendering config identifiers wikilinks periods labels charts",
+        "reading opening schema mapping index_schema discovery knowledge_schema mapped canned_sql "
+        "vocabulary recall changes recall_index "
         "lexical embedders semantic",
         "search indexing index_building optimizing decision_records demo",
         "compat instances access menus sql_functions queries guards filters tools parameters "
@@ -46,9 +48,10 @@ IMPORTERS = {
     "click": {"cli"},
     "sqlite_utils": {"demo", "cli"},
     "numpy": {"lexical", "semantic", "embedders"},
+    "rapidfuzz": {"near_misses"},
 }
 # Too heavy for every start of Datasette: imported inside the function that needs them.
-LAZY = {"numpy", "sqlite_utils"}
+LAZY = {"numpy", "rapidfuzz", "sqlite_utils"}
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ async def test_the_default_size_never_exceeds_the_maximum() -> None:
 async def test_unknown_values_are_refused_by_name(query: str, message: str) -> None:
     """A value outside a closed list is an error that names the parameter."""
     with pytest.raises(BadParameter, match=message):
-        await get(query)
+        (await get(query)).request(SOURCE_TYPES)
 
 
 rank_keys = st.builds(
@@ -185,7 +185,7 @@ async def test_a_bad_token_is_refused_when_the_request_is_made() -> None:
     """Parameters with a bad token cannot become a request to the pipeline."""
     parameters = await get("q=x&_next=nonsense")
     with pytest.raises(BadParameter, match="_next"):
-        parameters.request()
+        parameters.request(SOURCE_TYPES)
 
 
 all_parameters = st.builds(

@@ -301,5 +301,8 @@ async def test_the_queries_follow_the_schema_on_0_65(
         rows = (await get(datasette, name, **{asked: "RAG"})).json()
         assert "record" in {row["source_type"] for row in rows}
     with closing(sqlite3.connect(path)) as conn:
-        conn.execute("alter table concepts rename to former_concepts")
+        conn.execute("alter table concepts rename to former_names")
+        conn.execute("alter table former_names rename column name to named")
+        conn.execute("drop table record_concepts")
+        conn.execute("drop table project_concepts")
     assert await listed(datasette) == ["mine"]

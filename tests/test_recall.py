@@ -287,6 +287,9 @@ def test_an_observation_match_has_all_its_fields(conn: sqlite3.Connection) -> No
         summary_stale=None,
         status=None,
         superseded_by=(),
+        kind="Observation",
+        item_table="observations",
+        key=(1,),
     )
 
 
@@ -315,6 +318,9 @@ def test_a_record_match_has_all_its_fields(conn: sqlite3.Connection) -> None:
         summary_stale=None,
         status="proposed",
         superseded_by=(),
+        kind="Record",
+        item_table="records",
+        key=(1,),
     )
 
 
@@ -344,6 +350,9 @@ def test_a_section_match_has_all_its_fields(conn: sqlite3.Connection) -> None:
         summary_stale=True,
         status=None,
         superseded_by=(),
+        kind="Section",
+        item_table="document_sections",
+        key=(2,),
     )
 
 

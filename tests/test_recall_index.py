@@ -13,7 +13,8 @@ import knowledge
 import writers
 from datasette_concept_recall import bitmaps, index_schema, optimizing, recall_index, search
 from datasette_concept_recall.changes import changed_candidate_sql
-from datasette_concept_recall.mapping import Mapping, read_mapping
+from datasette_concept_recall.mapped import read_mapping
+from datasette_concept_recall.mapping import Mapping
 from datasette_concept_recall.reading import Reader, reading
 from datasette_concept_recall.recall import candidate_sql, fill_sql
 from datasette_concept_recall.vocabulary import Vocabulary

@@ -1,0 +1,367 @@
+"""The mapping of any database with tags and tagged rows, from a description of its tables.
+
+The description is configuration, or what `discovery` found. Items are told apart by the number of
+their row; those of a view or of a table WITHOUT ROWID, which have none, by their key as JSON.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from .config import NONE, ConceptsConfig, DatabaseConfig, SourceConfig
+from .discovery import (
+    body_column,
+    created_column,
+    description_column,
+    discover,
+    name_column,
+    title_column,
+)
+from .errors import BadConfiguration
+from .knowledge_schema import read_knowledge
+from .mapping import Concepts, Mapping, Source
+from .reading import Reader, quote_identifier
+from .schema import Column, Schema, Table, lowered, read_schema
+
+
+def build_mapping(
+    reader: Reader, schema: Schema, config: DatabaseConfig
+) -> tuple[Mapping, list[BadConfiguration]]:
+    """The mapping of what is described, and what of the description does not fit the database.
+
+    Sources that do not fit are left out, and without their concepts all of them.
+    """
+    problems: list[BadConfiguration] = []
+    builder = _Builder(reader, schema)
+    concepts, names = None, None
+    if config.concepts:
+        try:
+            names = _Names(schema, config.concepts, config.sources.values())
+            concepts = names.concepts
+        except BadConfiguration as problem:
+            return Mapping(), [problem.within("concepts")]
+    sources: list[Source] = []
+    for label, described in config.sources.items():
+        try:
+            sources.append(builder.source(label, len(sources), described, names))
+        except BadConfiguration as problem:
+            problems.append(problem.within(f"sources.{label}"))
+    if names is None and sources:
+        concepts = _names_in_arrays(sources)
+    return (
+        Mapping(
+            tables=tuple(sorted({*builder.tables, *(names.tables if names else ())})),
+            concepts=concepts,
+            sources=tuple(sources),
+        ),
+        problems,
+    )
+
+
+def _names_in_arrays(sources: Sequence[Source]) -> Concepts:
+    """Without a table of concepts their names are those that stand in the arrays."""
+    each = " union ".join(f"select {s.concept} as name from {s.links}" for s in sources)
+    return Concepts(
+        table=None,
+        tables=tuple(dict.fromkeys(table for s in sources for table in s.tables)),
+        rows=f"({each}) c",
+        key="c.name",
+        name="c.name",
+    )
+
+
+def read_mapping(reader: Reader, config: DatabaseConfig | None = None) -> Mapping:
+    """What recall reads in a database: as configured, as a knowledge database has it, or as found.
+
+    It is empty when there is nothing of the kind.
+    """
+    if config is not None:
+        return build_mapping(reader, read_schema(reader), config)[0]
+    knowledge = read_knowledge(reader)
+    if knowledge.sources:
+        return knowledge
+    schema = read_schema(reader)
+    found = discover(reader, schema).config
+    return build_mapping(reader, schema, found)[0] if found else knowledge
+
+
+class _Names:
+    """The table of the concepts, and by which of its columns links refer to it."""
+
+    def __init__(
+        self, schema: Schema, config: ConceptsConfig, sources: Iterable[SourceConfig]
+    ) -> None:
+        self.table = _table(schema, "table", config.table)
+        self.tables = (self.table.name,)
+        found = config.name or name_column(self.table)
+        if found is None:
+            raise BadConfiguration("name", f"{self.table.name} has no column for names; name one")
+        self.name = _column(self.table, "name", found)
+        self.key = self._key(schema, config, sources)
+        key = f"c.{quote_identifier(self.key)}" if self.key else f"c.{self.table.rowid}"
+        self.concepts = Concepts(
+            table=lowered(self.table.name),
+            tables=(lowered(self.table.name),),
+            rows=f"{quote_identifier(self.table.name)} c",
+            key=key,
+            name=f"c.{quote_identifier(self.name)}",
+            description=self._expression("description", self._description(config)),
+            identifier_type=self._expression("identifier_type", "identifier_type", needed=False),
+            identifier_value=self._expression("identifier_value", "identifier_value", needed=False),
+        )
+
+    def _description(self, config: ConceptsConfig) -> str | None:
+        if config.description is None:
+            return description_column(self.table, self.name)
+        return config.description
+
+    def _expression(self, key: str, column: str | None, *, needed: bool = True) -> str:
+        if not column or (not needed and self.table.column(column) is None):
+            return "null"
+        return f"c.{quote_identifier(_column(self.table, key, column))}"
+
+    def _key(
+        self, schema: Schema, config: ConceptsConfig, sources: Iterable[SourceConfig]
+    ) -> str | None:
+        """As configured, as the first link refers to it, the primary key, or None for the rowid."""
+        if config.key:
+            return _column(self.table, "key", config.key[0])
+        for source in sources:
+            target = self.target(schema.get(source.link or ""), source.concept_key)
+            if target and lowered(target) != lowered(self.name):
+                return target
+        key = self.table.primary_key
+        if len(key) == 1:
+            return key[0]
+        if self.table.rowid is None:
+            raise BadConfiguration("key", f"name the column of {self.table.name} that links hold")
+        return None
+
+    def target(self, link: Table | None, concept_key: str | None) -> str | None:
+        """The column of the concepts to which a link's foreign key refers; None without one."""
+        if link is None:
+            return None
+        for key in link.foreign_keys:
+            of_concepts = lowered(key.table) == lowered(self.table.name)
+            if not of_concepts or len(key.columns) != 1:
+                continue
+            if concept_key is None or lowered(key.columns[0]) == lowered(concept_key):
+                to = key.to or self.table.primary_key
+                return to[0] if len(to) == 1 else None
+        return None
+
+
+class _Builder:
+    """Makes the sources of one database, and keeps which tables they read."""
+
+    def __init__(self, reader: Reader, schema: Schema) -> None:
+        self._reader, self._schema = reader, schema
+        self.tables: set[str] = set()
+
+    def source(self, label: str, order: int, config: SourceConfig, names: _Names | None) -> Source:
+        """One source. Raises `BadConfiguration` with a key inside of it."""
+        items = _table(self._schema, "table", config.table)
+        rows, id_ = self._rows(items, config)
+        link, on, concept, by_name, link_table = self._link(items, config, names)
+        title = _chosen(items, "title", config.title, title_column(items))
+        body = _chosen(items, "body", config.body, body_column(items, title))
+        created = _chosen(items, "created", config.created, created_column(items))
+        project, project_table = self._project(items, config.project)
+        read = [items, *([link_table] if link_table else [])]
+        self.tables |= {table.name for table in read}
+        said = tuple(_item(column) for column in (title, body) if column)
+        return Source(
+            name=label,
+            order=order,
+            kinds=((label, label),),
+            tables=tuple(lowered(table.name) for table in read),
+            rows=rows,
+            item_table=lowered(items.name),
+            key=self._shown_key(items, config),
+            id=id_,
+            id_is_text=items.rowid is None,
+            link=link,
+            link_table=lowered(link_table.name) if link_table else None,
+            on=on,
+            concept=concept,
+            links_by_name=by_name,
+            source_type=_literal(label),
+            project_id=project,
+            project_is_name=project != "null",
+            project_table=project_table,
+            created=_instant(created) if created else "null",
+            title=_item(title) if title else "''",
+            body=_item(body) if body else "''",
+            searched=said or ("''",),
+            is_view=items.is_view,
+        )
+
+    def _rows(self, items: Table, config: SourceConfig) -> tuple[str, str]:
+        """The FROM clause of the items, and the expression that tells them apart."""
+        name, rowid = quote_identifier(items.name), items.rowid
+        if config.where:
+            number = f'{rowid} as "{rowid}", ' if rowid else ""
+            rows = f"(select {number}* from {name} where ({config.where})) i"
+            self._try("where", rows)
+        else:
+            rows = f"{name} i"
+        if rowid:
+            return rows, _item(rowid)
+        key = (_item(column) for column in _key_of(items, config))
+        parts = ", ".join(f"case typeof({k}) when 'blob' then hex({k}) else {k} end" for k in key)
+        return rows, f"json_array({parts})"
+
+    def _shown_key(self, items: Table, config: SourceConfig) -> tuple[str, ...]:
+        if items.rowid and not items.primary_key:
+            return (items.rowid,)
+        return _key_of(items, config) if items.is_view else items.primary_key
+
+    def _try(self, key: str, rows: str) -> None:
+        try:
+            self._reader.rows(f"select 1 from {rows} limit 0")
+        except sqlite3.OperationalError as error:
+            if "interrupted" in str(error):
+                raise
+            raise BadConfiguration(key, f"is no condition that can be used: {error}") from error
+
+    def _link(
+        self, items: Table, config: SourceConfig, names: _Names | None
+    ) -> tuple[str, str, str, bool, Table | None]:
+        if config.tags is not None:
+            column = _item(_column(items, "tags", config.tags))
+            array = f"case json_type({column}) when 'array' then {column} else '[]' end"
+            array = f"case when json_valid({column}) then {array} else '[]' end"
+            return f"json_each({array})", "1", "cast(l.atom as text)", True, None
+        assert config.link is not None and names is not None  # `config` sees to it
+        link = _table(self._schema, "link", config.link)
+        concept, by_name = _concept_column(link, config, names)
+        on = _join(items, link, config)
+        rows = quote_identifier(link.name)
+        if config.link_where:
+            rows = f"(select * from {rows} where ({config.link_where}))"
+            self._try("link_where", rows)
+        return rows, on, f"l.{quote_identifier(concept)}", by_name, link
+
+    def _project(self, items: Table, column: str | None) -> tuple[str, str | None]:
+        """The expression of a project's name, and the table it is read from unless the items'."""
+        if not column:
+            return "null", None
+        value = _item(_column(items, "project", column))
+        key = items.foreign_key((column,))
+        projects = self._schema.get(key.table) if key else None
+        name = name_column(projects) if projects else None
+        to = (key.to or projects.primary_key) if key and projects else ()
+        if projects is None or name is None or len(to) != 1:
+            return f"nullif(cast({value} as text), '')", None
+        self.tables.add(projects.name)
+        named = (
+            f"select x.{quote_identifier(name)} from {quote_identifier(projects.name)} x"
+            f" where x.{quote_identifier(to[0])} = {value}"
+        )
+        return f"nullif(cast(({named}) as text), '')", lowered(projects.name)
+
+
+def _concept_column(link: Table, config: SourceConfig, names: _Names) -> tuple[str, bool]:
+    """The column of a link that refers to a concept, and whether it holds the name."""
+    column = config.concept_key
+    if column is None:
+        found = [
+            key.columns[0]
+            for key in link.foreign_keys
+            if lowered(key.table) == lowered(names.table.name) and len(key.columns) == 1
+        ]
+        if len(found) != 1:
+            problem = f"name the column of {link.name} that refers to {names.table.name}"
+            raise BadConfiguration("concept_key", problem)
+        column = found[0]
+    column = _column(link, "concept_key", column)
+    target = names.target(link, column)
+    if target is None or names.key and lowered(target) == lowered(names.key):
+        return column, False
+    if lowered(target) == lowered(names.name):
+        return column, True
+    problem = f"{link.name}.{column} refers to {target}, other links to {names.key}"
+    raise BadConfiguration("concept_key", problem)
+
+
+def _join(items: Table, link: Table, config: SourceConfig) -> str:
+    """The condition under which a link is one of an item."""
+    columns, targets = config.item_key, None
+    if columns is None:
+        found = [k for k in link.foreign_keys if lowered(k.table) == lowered(items.name)]
+        if len(found) != 1:
+            problem = f"name the column of {link.name} that refers to {items.name}"
+            raise BadConfiguration("item_key", problem)
+        columns, targets = found[0].columns, found[0].to
+    else:
+        key = link.foreign_key(columns)
+        if key and lowered(key.table) == lowered(items.name):
+            columns, targets = key.columns, key.to
+    columns = tuple(_column(link, "item_key", column) for column in columns)
+    targets = config.key or targets or _key_of(items, config)
+    targets = tuple(_column(items, "key", column, items.rowid) for column in targets)
+    if len(columns) != len(targets):
+        problem = f"{', '.join(columns)} cannot refer to {', '.join(targets)} of {items.name}"
+        raise BadConfiguration("item_key", problem)
+    return " and ".join(
+        f"l.{quote_identifier(column)} = {_item(target)}"
+        for column, target in zip(columns, targets, strict=True)
+    )
+
+
+def _key_of(items: Table, config: SourceConfig) -> tuple[str, ...]:
+    """The columns that tell items apart: as configured, the primary key, or a column ``id``."""
+    if config.key:
+        return tuple(_column(items, "key", column, items.rowid) for column in config.key)
+    if items.primary_key:
+        return items.primary_key
+    if items.rowid:
+        return (items.rowid,)
+    column = items.column("id")
+    if column is None:
+        raise BadConfiguration("key", f"name the columns that tell the rows of {items.name} apart")
+    return (column.name,)
+
+
+def _table(schema: Schema, key: str, name: str) -> Table:
+    table = schema.get(name)
+    if table is None:
+        raise BadConfiguration(key, f"there is no table {name}")
+    return table
+
+
+def _column(table: Table, key: str, name: str, rowid: str | None = None) -> str:
+    """A column as it is spelled. Raises `BadConfiguration`."""
+    column: Column | None = table.column(name)
+    if column:
+        return column.name
+    if rowid and lowered(name) == rowid:
+        return rowid
+    raise BadConfiguration(key, f"{table.name} has no column {name}")
+
+
+def _chosen(table: Table, key: str, given: str | None, found: str | None) -> str | None:
+    if given is None:
+        return found
+    return None if given == NONE else _column(table, key, given)
+
+
+def _item(column: str) -> str:
+    return f"i.{quote_identifier(column)}"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+_MILLISECONDS_FROM = 100_000_000_000
+"""Numbers from here on are milliseconds: as seconds they would be after the year 5000."""
+
+
+def _instant(column: str) -> str:
+    """A stored time; numbers are seconds or milliseconds since 1970, as many programs keep them."""
+    time = _item(column)
+    seconds = f"case when abs({time}) < {_MILLISECONDS_FROM} then {time} else {time} / 1000.0 end"
+    read = f"strftime('%Y-%m-%dT%H:%M:%fZ', {seconds}, 'unixepoch')"
+    return f"case when typeof({time}) in ('integer', 'real') then {read} else {time} end"
