@@ -17,6 +17,7 @@ SHELL := /bin/bash
 # Naming an alpha in the specifier lets pip take a pre-release of Datasette, and of nothing else.
 stable := datasette<1.0
 next := datasette>=1.0a41
+extras-next := ,test-next
 
 # A command of that name may exist and fail (version managers leave such stubs), so each one is run.
 usable := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))
@@ -41,7 +42,7 @@ help:
 	@touch $@
 
 .venv-%/.extras: .venv-%/.package
-	$(pip) "$($*)" -e ".[test,lint]"
+	$(pip) "$($*)" -e ".[test,lint$(extras-$*)]"
 	@$(pip) "$($*)" -e ".[bench]" || echo "Not all peers can be installed here; make bench goes on without." >&2
 	@touch $@
 
@@ -67,6 +68,7 @@ lint: .venv-stable/.extras
 bench bench-full: full = $(if $(findstring full,$@),--full)
 bench bench-full: venvs
 	.venv-stable/bin/python -m bench.matching $(full) $(ARGS)
+	.venv-stable/bin/python -m bench.near_misses $(full) $(ARGS)
 	.venv-stable/bin/python -m bench.recall $(full) $(ARGS)
 	.venv-stable/bin/python -m bench.http $(full) $(ARGS)
 	.venv-next/bin/python -m bench.http $(full) $(ARGS)

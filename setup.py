@@ -24,7 +24,20 @@ MAPPED = {
 }
 
 EXTRAS = {
-    "test": ["build", "hypothesis", "playwright", "pytest", "pytest-asyncio"],
+    # What counts edits, so that near misses of concepts are offered.
+    "fuzzy": ["rapidfuzz>=3"],
+    "test": [
+        "axe-playwright-python>=0.1.8",
+        "build",
+        "datasette-mcp",
+        "hypothesis",
+        "playwright",
+        "pytest",
+        "pytest-asyncio",
+        "rapidfuzz>=3",
+    ],
+    # What the tests use besides on Datasette 1.0, and what does not run on 0.65.
+    "test-next": ["datasette-agent>=0.4a0"],
     "lint": ["mypy", "ruff"],
     # What the measurements in bench/ compare with; each of them may be missing.
     "bench": ["ahocorasick_rs", "flashtext", "pyahocorasick"],

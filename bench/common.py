@@ -27,6 +27,7 @@ PACKAGES = (
     "ahocorasick_rs",
     "pyahocorasick",
     "flashtext",
+    "rapidfuzz",
 )
 _SHORTEST_SAMPLE = 0.005
 """Seconds: a call that takes less is repeated within a sample, or the clock is what is measured."""

@@ -46,14 +46,14 @@ def register_routes() -> list[tuple[str, Callable[..., Any]]]:
     """The page and the JSON API."""
     from . import views
 
-    return [(views.ROUTE, views.recall_view)]
+    return [(views.ROUTE, views.recall_view), (views.ROUTE_OF_ALL, views.recall_view)]
 
 
 @hookimpl
 def menu_links(
     datasette: Datasette, actor: dict[str, Any] | None
 ) -> Callable[[], Awaitable[list[dict[str, str]]]]:
-    """Recall in the menu, for every database in which the actor may use it."""
+    """Recall in the menu, when there is a database in which the actor may use it."""
     from . import menus
 
     return lambda: menus.menu_links(datasette, actor)
@@ -70,11 +70,121 @@ def database_actions(
 
 
 @hookimpl
-def extra_css_urls(template: str, datasette: Datasette) -> list[str]:
-    """The stylesheet of the page, on no other page."""
+def table_actions(
+    datasette: Datasette,
+    actor: dict[str, Any] | None,
+    database: str,
+    table: str,
+    request: Any,
+) -> Callable[[], Awaitable[list[dict[str, str]]]]:
+    """Recall and the facet among the actions of a tagged table."""
     from . import menus
 
-    return menus.css_urls(datasette, template)
+    return lambda: menus.table_actions(datasette, actor, database, table, request)
+
+
+@hookimpl
+def view_actions(
+    datasette: Datasette,
+    actor: dict[str, Any] | None,
+    database: str,
+    view: str,
+    request: Any,
+) -> Callable[[], Awaitable[list[dict[str, str]]]]:
+    """On 1.0: the same for a view."""
+    from . import menus
+
+    return lambda: menus.table_actions(datasette, actor, database, view, request)
+
+
+@hookimpl
+def row_actions(
+    datasette: Datasette, request: Any, database: str, table: str, row: Any
+) -> Callable[[], Awaitable[list[dict[str, str]]]]:
+    """On 1.0: from a row to what is tagged with its concepts."""
+    from . import rows
+
+    return lambda: rows.row_actions(datasette, request, database, table, row)
+
+
+@hookimpl
+def query_actions(
+    datasette: Datasette,
+    actor: dict[str, Any] | None,
+    database: str,
+    query_name: str | None,
+    params: Any,
+) -> Callable[[], Awaitable[list[dict[str, str]]]]:
+    """On 1.0: from one of our queries to the page that answers the same."""
+    from . import menus
+
+    return lambda: menus.query_actions(datasette, actor, database, query_name, params)
+
+
+@hookimpl
+def jump_items_sql(
+    datasette: Datasette, actor: dict[str, Any] | None, request: Any
+) -> Callable[[], Awaitable[list[Any]]]:
+    """On 1.0: Recall and concepts in the menu to jump."""
+    from . import jumping
+
+    return lambda: jumping.jump_items(datasette, actor, request.args.get("q", ""))
+
+
+@hookimpl
+def top_row(
+    datasette: Datasette, request: Any, database: str, table: str, row: Any
+) -> Callable[[], Awaitable[str | None]]:
+    """On 1.0: the concepts of a row and what is related by them."""
+    from . import rows
+
+    return lambda: rows.top_row(datasette, request, database, table, row)
+
+
+@hookimpl
+def extra_template_vars(
+    datasette: Datasette, view_name: str, request: Any, database: str | None, table: str | None
+) -> dict[str, Any] | Awaitable[dict[str, Any]]:
+    """On 0.65: the same."""
+    from . import compat, rows
+
+    if view_name != "row" or not database or not table or compat.has_top_row(datasette):
+        return {}
+    return rows.template_vars(datasette, request, database, table)
+
+
+@hookimpl
+def extra_css_urls(template: str, request: Any, datasette: Datasette) -> list[str]:
+    """The stylesheet where something of ours is shown, on no other page."""
+    from . import menus
+
+    return menus.css_urls(datasette, template, request)
+
+
+@hookimpl
+def extra_js_urls(template: str, datasette: Datasette) -> list[dict[str, Any]]:
+    """The script of search as you type, on the page that it is for."""
+    from . import menus
+
+    return menus.js_urls(datasette, template)
+
+
+@hookimpl
+def filters_from_request(
+    request: Any, database: str, table: str, datasette: Datasette
+) -> Callable[[], Awaitable[Any]]:
+    """``_concept`` and ``_recall`` on the pages of tables."""
+    from . import filters
+
+    return lambda: filters.filter_rows(datasette, request, database, table)
+
+
+@hookimpl
+def register_facet_classes() -> list[type]:
+    """``_facet_concept`` on the pages of tables."""
+    from . import facets
+
+    return [facets.ConceptFacet]
 
 
 @hookimpl
@@ -96,11 +206,10 @@ def canned_queries(datasette: Datasette, database: str) -> Generator[None, Any, 
 
 @hookimpl
 def startup(datasette: Datasette) -> Callable[[], Awaitable[None]]:
-    """The vocabularies are loaded in the background; on 1.0 the same queries are stored."""
-    from . import instances, queries
+    """Configuration is checked, vocabularies are loaded, on 1.0 the same queries are stored."""
+    from . import starting
 
-    instances.warm_up(datasette)
-    return lambda: queries.store(datasette)
+    return lambda: starting.start(datasette)
 
 
 @hookimpl(hookwrapper=True)  # 0.65 lets the last opinion win
@@ -123,6 +232,22 @@ def permission_resources_sql(
     from . import guards
 
     return guards.rule_1_0(datasette, actor, action)
+
+
+@hookimpl
+def register_mcp_tools(datasette: Datasette, mcp: Any) -> None:
+    """With datasette-mcp: tools for the clients of the instance."""
+    from . import mcp_tools
+
+    mcp_tools.register(datasette, mcp)
+
+
+@hookimpl
+def register_agent_tools() -> list[Any]:
+    """With datasette-agent: the same tools for its assistant."""
+    from . import agent_tools
+
+    return agent_tools.agent_tools()
 
 
 @hookimpl

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from . import compat
@@ -34,25 +36,38 @@ async def visible_mapping(
     """
     if not await compat.may_view_database(datasette, actor, database):
         return None
-    tables = await compat.visible_tables(datasette, actor, database, mapping.tables)
+    tables = await compat.visible_tables(
+        datasette, actor, database, mapping.tables, as_spelled=True
+    )
     visible = mapping.visible_to(tables)
     return None if mapping.has_concepts and not visible.has_concepts else visible
 
 
 async def may_recall(datasette: Datasette, actor: compat.Actor, database: str) -> bool:
-    """Whether the database holds concepts and the actor may ask for what is tagged with them."""
-    mapping = await current_mapping(datasette, database)
+    """Whether the database holds concepts and the actor may ask for what is tagged with them.
+
+    Tables are those that somebody saw last, since menus ask this on every page.
+    """
+    mapping = await known_mapping(datasette, database)
     if mapping.concepts is None:
         return False
     needed = {mapping.spelled(table) for table in mapping.concepts.tables}
     return await compat.may_view_database(
         datasette, actor, database
-    ) and needed == await compat.visible_tables(datasette, actor, database, needed)
+    ) and needed == await compat.visible_tables(datasette, actor, database, needed, as_spelled=True)
 
 
 async def recallable_databases(datasette: Datasette, actor: compat.Actor) -> list[str]:
-    """The names of all databases for which `may_recall` holds, in the order of the instance."""
-    return [name for name in databases(datasette) if await may_recall(datasette, actor, name)]
+    """The names of all databases for which `may_recall` holds, in the order of the instance.
+
+    One that cannot be read is left out: its own pages say so, and every page asks this.
+    """
+    found = []
+    for name in databases(datasette):
+        with suppress(sqlite3.Error):
+            if await may_recall(datasette, actor, name):
+                found.append(name)
+    return found
 
 
 def databases(datasette: Datasette) -> list[str]:

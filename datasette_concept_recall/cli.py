@@ -13,11 +13,19 @@ from urllib.parse import urlencode
 
 import click
 
+from .budgeting import LARGEST_BUDGET
 from .errors import RecallError
 from .excerpts import plain
-from .models import RecallRequest, RecallResult
+from .models import Context, RecallRequest, RecallResult
 from .opening import opened, opened_for_writing
-from .presenting import badges, concepts_json, show_matches, warnings_of
+from .presenting import (
+    badges,
+    concepts_json,
+    context_json,
+    near_misses_json,
+    show_matches,
+    warnings_of,
+)
 from .reading import as_text
 from .search import recall
 from .vocabulary import match_concept_names
@@ -82,14 +90,20 @@ def match(db: Path, text: tuple[str, ...]) -> None:
 @click.argument("text", nargs=-1)
 @click.option("names", "--concept", multiple=True, help="A concept to look for, besides TEXT")
 @click.option("--project", help="Only items of this project")
-@click.option("--limit", type=int, default=10, show_default=True, help="At most so many, 0: all")
+@click.option("--limit", type=int, help="At most so many, 0: all; 10 unless there is a budget")
+@click.option(
+    "--budget",
+    type=click.IntRange(1, LARGEST_BUDGET),
+    help="Print Markdown for a prompt of at most so many tokens",
+)
 @click.option("as_json", "--json", is_flag=True, help="Print one JSON object")
 def recall_command(
     db: Path,
     text: tuple[str, ...],
     names: tuple[str, ...],
     project: str | None,
-    limit: int,
+    limit: int | None,
+    budget: int | None,
     as_json: bool,
 ) -> None:
     """Print what is tagged with the concepts of DB that TEXT names, ranked
@@ -98,13 +112,19 @@ def recall_command(
     """
     if not text and not names:
         raise click.UsageError("Give a TEXT, - for standard input, or --concept.")
+    if limit is None:
+        limit = 10 if budget is None else 0
     if limit < 0:
         raise click.UsageError("--limit is 0 or more.")
-    request = RecallRequest(text=_joined(text), names=names, project=project, limit=limit)
+    request = RecallRequest(
+        text=_joined(text), names=names, project=project, limit=limit, budget=budget
+    )
     with opened(db) as conn:
         result = recall(conn, request)
     if as_json:
         click.echo(json.dumps(_as_json(result), indent=2, ensure_ascii=False))
+    elif result.context is not None:
+        _print_context(result, result.context)
     else:
         _print(result)
 
@@ -118,17 +138,33 @@ def _as_json(result: RecallResult) -> dict[str, object]:
     return {
         "ok": True,
         "concepts": concepts_json(result),
+        "near_misses": near_misses_json(result),
         "rows": rows,
         "projects": result.projects,
         "total": result.total,
         "truncated": result.next_key is not None,
+        **context_json(result),
         "warnings": warnings_of(result),
     }
+
+
+def _print_context(result: RecallResult, context: Context) -> None:
+    """The context alone; what there is to say about it goes where it gets into no prompt."""
+    for warning in warnings_of(result):
+        click.echo(warning, err=True)
+    if not result.concepts:
+        click.echo("No concept of this database is named.", err=True)
+    elif not context.text:
+        click.echo("Nothing that is tagged with them fits.", err=True)
+    click.echo(context.text, nl=False)
 
 
 def _print(result: RecallResult) -> None:
     for warning in warnings_of(result):
         click.echo(warning, err=True)
+    for miss in result.near_misses:
+        words = f"Did you mean {_line(miss.concept)} for “{_line(miss.text)}”?"
+        click.echo(words, err=True)
     if not result.concepts:
         click.echo("No concept of this database is named.")
         return
@@ -213,6 +249,42 @@ def _remove(conn: sqlite3.Connection, dry_run: bool) -> None:
     click.echo(f"{does} {len(names)} tables, triggers and indexes:")
     for name in names:
         click.echo(f"  {name}")
+
+
+@concept_recall.command()
+@click.argument("db", type=click.Path(path_type=Path))
+def inspect(db: Path) -> None:
+    """Print what is found in DB, why, and configuration to paste
+
+    Tables of concepts and of what is tagged with them are found by their foreign keys and names.
+    Configuration in datasette.yaml overrides what is found.
+    """
+    import yaml
+
+    from . import inspecting
+
+    with opened(db) as conn:
+        found = inspecting.inspect(conn)
+    mapping = found.mapping
+    if mapping.concepts is None:
+        click.echo("Nothing that recall could read was found.")
+    else:
+        where = mapping.spelled(mapping.concepts.table) if mapping.concepts.table else "arrays"
+        click.echo(f"Concepts: {found.names:,} names in {_line(where)}")
+    for counted in found.sources:
+        table = _line(mapping.spelled(counted.source.item_table))
+        click.echo(f"Tagged: {counted.tagged:,} of {counted.rows:,} rows of {table}")
+    click.echo("\nWhy:")
+    for reason in found.reasons:
+        click.echo(f"  {_line(reason)}")
+    if found.config is None:
+        if mapping.concepts is not None:
+            click.echo("\nNo configuration is needed.")
+        return
+    click.echo("\nThe same as configuration, in datasette.yaml (0.65: metadata.yaml), to change:\n")
+    configuration = {"databases": {db.stem: found.config.as_configuration()}}
+    block = {"plugins": {"datasette-concept-recall": configuration}}
+    click.echo(yaml.safe_dump(block, sort_keys=False, allow_unicode=True).rstrip())
 
 
 @concept_recall.command()

@@ -6,11 +6,13 @@ import json
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import escape
+
 from .canned_sql import CannedQuery
+from .reading import quote_identifier
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
-    from datasette.database import Database
 
 Actor = dict[str, Any] | None
 
@@ -20,6 +22,13 @@ QUERY_SOURCE = "datasette-concept-recall"
 
 def _is_1_0(datasette: Datasette) -> bool:
     return hasattr(datasette, "allowed")
+
+
+async def may_view_instance(datasette: Datasette, actor: Actor) -> bool:
+    """Whether the actor may view the instance, whatever there is in it."""
+    if _is_1_0(datasette):
+        return bool(await datasette.allowed(action="view-instance", actor=actor))
+    return await _cascade(datasette, actor, [("view-instance", None)])
 
 
 async def may_view_database(datasette: Datasette, actor: Actor, database: str) -> bool:
@@ -33,15 +42,23 @@ async def may_view_database(datasette: Datasette, actor: Actor, database: str) -
 
 
 async def visible_tables(
-    datasette: Datasette, actor: Actor, database: str, tables: Iterable[str]
+    datasette: Datasette,
+    actor: Actor,
+    database: str,
+    tables: Iterable[str],
+    *,
+    as_spelled: bool = False,
 ) -> frozenset[str]:
-    """Those of the tables that the actor may view, given that it may view the database."""
+    """Those of the tables that the actor may view, given that it may view the database.
+
+    ``as_spelled`` tells that they are named as in the database, which need not be asked then.
+    """
     if _is_1_0(datasette):
         return await _visible_tables_1_0(datasette, actor, database, frozenset(tables))
     # In 0.65 nothing cascades by itself, and the most specific opinion counts.
     levels = [("view-database", database), ("view-instance", None)]
     by_default = await _cascade(datasette, actor, levels)
-    spelled = await _spelled(datasette, database)
+    spelled = {} if as_spelled else await _spelled(datasette, database)
     opinions = {
         table: await _opinion(
             datasette, actor, "view-table", (database, spelled.get(table.lower(), table))
@@ -91,8 +108,10 @@ async def _visible_tables_1_0(
 ) -> frozenset[str]:
     from datasette.resources import TableResource
 
-    listed = await datasette.allowed_resources("view-table", actor, parent=database, limit=1000)
-    visible = {resource.child for resource in listed.resources} & tables
+    visible: set[str] = set()
+    if len(tables) > 1:  # Datasette remembers single answers for the rest of the request
+        listed = await datasette.allowed_resources("view-table", actor, parent=database, limit=1000)
+        visible = {resource.child for resource in listed.resources} & tables
     # The listing is cut at 1,000, and knows a new table only after Datasette's next look at it.
     for table in tables - visible:
         resource = TableResource(database, table)
@@ -149,6 +168,34 @@ async def remove_other_queries(datasette: Any, wanted: Container[tuple[str, str]
     for database, name in map(tuple, stored.rows):
         if (database, name) not in wanted:
             await datasette.remove_query(database, name, source=QUERY_SOURCE)
+
+
+async def is_our_query(datasette: Any, database: str, name: str) -> bool:
+    """On 1.0, whether the stored query of a name is one of this plugin."""
+    query = await datasette.get_query(database, name)
+    return query is not None and query.source == QUERY_SOURCE
+
+
+def jump_menu_item(label: str, url: str, description: str) -> Any:
+    """On 1.0, one entry of the menu to jump that is always the same."""
+    from datasette.jump import JumpSQL
+
+    return JumpSQL.menu_item(label=label, url=url, description=description)
+
+
+def jump_items(items: Iterable[dict[str, str]]) -> Any:
+    """On 1.0, entries of that menu: ``type``, ``label``, ``description``, ``url``, ``search_text``.
+
+    They are handed over as values, so nothing is read from another database.
+    """
+    from datasette.jump import JumpSQL
+
+    fields = ("type", "label", "description", "url", "search_text")
+    columns = ", ".join(f"json_extract(value, '$.{field}') as {field}" for field in fields)
+    return JumpSQL(
+        sql=f"select {columns}, null as display_name from json_each(:concept_recall_items)",
+        params={"concept_recall_items": json.dumps(list(items))},
+    )
 
 
 def unreadable_queries_sql(readable: Iterable[tuple[str, str]]) -> Any:
@@ -226,6 +273,38 @@ async def tables_of_canned_query(
     return None if tables is None else frozenset(tables)
 
 
-def database_color(database: Database) -> str:
-    """The colour of the bar beside a database's heading, six hexadecimal digits."""
-    return getattr(database, "color", "ff0000")
+def has_top_row(datasette: Datasette) -> bool:
+    """Whether plugins have a place on the pages of rows, as on 1.0."""
+    return _is_1_0(datasette)
+
+
+async def row_of_page(datasette: Any, request: Any, database: str, table: str) -> Any:
+    """On 0.65, the row whose page is asked for, with its number where it has no key; or None."""
+    from datasette.utils import urlsafe_components
+
+    db = datasette.get_database(database)
+    keys = await db.primary_keys(table)
+    values = urlsafe_components(request.url_vars["pks"])
+    this = " and ".join(f"{quote_identifier(key)} = ?" for key in keys or ["rowid"])
+    columns = "*" if keys else "rowid, *"
+    sql = f"select {columns} from {quote_identifier(table)} where {this}"
+    return (await db.execute(sql, values)).first()
+
+
+def description_of_table(datasette: Any, database: str, table: str, html: str) -> dict[str, Any]:
+    """On 0.65, the metadata of a table as its rows' pages show it, with more in the description."""
+    described = datasette.metadata("databases") or {}
+    given = described.get(database, {}).get("tables", {}).get(table, {})
+    told = given.get("description_html") or escape(given.get("description") or "")
+    return {**given, "description_html": f"{told}{html}"}
+
+
+def database_color(datasette: Datasette, database: str | None) -> str:
+    """The colour of the bar beside the heading of a page, six hexadecimal digits.
+
+    It is that of a database, with None that of a page which belongs to none.
+    """
+    of_none = "276890" if _is_1_0(datasette) else "ff0000"
+    if database is None:
+        return of_none
+    return getattr(datasette.get_database(database), "color", of_none)

@@ -86,7 +86,7 @@ def parse_configuration(given: object) -> dict[str, DatabaseConfig]:
         return {}
     top = _object("", given)
     _known("", top, ("databases",))
-    databases = _object("databases", top.get("databases") or {})
+    databases = _object("databases", _or_nothing(top.get("databases")))
     return {name: _database(f"databases.{name}", value) for name, value in databases.items()}
 
 
@@ -94,7 +94,7 @@ def _database(key: str, given: object) -> DatabaseConfig:
     parts = _object(key, given)
     _known(key, parts, ("concepts", "sources"))
     concepts = parts.get("concepts")
-    given_sources = _object(f"{key}.sources", parts.get("sources") or {})
+    given_sources = _object(f"{key}.sources", _or_nothing(parts.get("sources")))
     if not given_sources:
         raise BadConfiguration(f"{key}.sources", "name at least one table of tagged items")
     sources = {
@@ -153,6 +153,10 @@ def _value(key: str, name: str, value: object) -> str | tuple[str, ...]:
     if not isinstance(value, str) or not value.strip():
         raise BadConfiguration(key, f"{value!r} is not a text")
     return value
+
+
+def _or_nothing(given: object) -> object:
+    return {} if given is None else given
 
 
 def _object(key: str, given: object) -> Mapping[str, Any]:

@@ -8,11 +8,12 @@ like tags are looked into for JSON arrays.
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .config import ConceptsConfig, DatabaseConfig, SourceConfig
+from .config import NONE, ConceptsConfig, DatabaseConfig, SourceConfig
 from .index_schema import PREFIX
 from .reading import Reader, quote_identifier
 from .schema import Column, ForeignKey, Schema, Table, lowered
@@ -75,7 +76,7 @@ def discover(reader: Reader, schema: Schema) -> Found:
     if not sources:
         return Found(None, (*reasons, "No table of tagged items was found."))
     name = name_column(concepts)
-    config = ConceptsConfig(concepts.name, name, _named(concepts, _DESCRIPTION, but=name))
+    config = ConceptsConfig(concepts.name, name, description_column(concepts, name) or NONE)
     return Found(DatabaseConfig(config, sources), tuple(reasons))
 
 
@@ -141,8 +142,19 @@ def _ends(link: Table, concepts: Table) -> tuple[ForeignKey | None, ForeignKey |
 
 def _source(schema: Schema, link: Table, to_items: ForeignKey) -> SourceConfig:
     items = schema.get(to_items.table)
-    name = items.name if items else to_items.table
-    return SourceConfig(table=name, link=link.name, item_key=to_items.columns)
+    assert items is not None  # `_link_tables` sees to it
+    return _described(items, SourceConfig(items.name, link=link.name, item_key=to_items.columns))
+
+
+def _described(items: Table, source: SourceConfig) -> SourceConfig:
+    """With the columns of what is shown of an item."""
+    title = title_column(items)
+    return replace(
+        source,
+        title=title or NONE,
+        body=body_column(items, title) or NONE,
+        created=created_column(items) or NONE,
+    )
 
 
 def _is_generic(link: Table, to_items: ForeignKey) -> bool:
@@ -166,16 +178,17 @@ def _generic(
         if items is None or not isinstance(id_, int):
             reasons.append(f"{link.name} also links {app}.{model}, of which there is no table.")
             continue
-        yield SourceConfig(
-            table=items.name,
+        source = SourceConfig(
+            items.name,
             link=link.name,
             item_key=("object_id",),
             link_where=f"{column} = {id_}",
         )
+        yield _described(items, source)
 
 
 _SAMPLE = 20
-"""So many values of a column are looked at to tell that it holds JSON arrays."""
+"""So many values of a column are looked at; it holds JSON arrays when at least half of them are."""
 
 
 def _arrays(reader: Reader, schema: Schema) -> Found:
@@ -185,7 +198,8 @@ def _arrays(reader: Reader, schema: Schema) -> Found:
             if _likeness(column.name) is None or table.name.startswith(PREFIX) or table.is_virtual:
                 continue
             if _holds_arrays(reader, table, column) and table.name not in sources:
-                sources[table.name] = SourceConfig(table=table.name, tags=column.name)
+                source = SourceConfig(table.name, tags=column.name)
+                sources[table.name] = _described(table, source)
                 reasons.append(f"{table.name} is tagged: {column.name} holds JSON arrays of names.")
     if not sources:
         return Found(None, ("No link table and no JSON array of tags was found.",))
@@ -193,12 +207,18 @@ def _arrays(reader: Reader, schema: Schema) -> Found:
 
 
 def _holds_arrays(reader: Reader, table: Table, column: Column) -> bool:
-    name = f"{quote_identifier(column.name)}"
-    values = reader.rows(
-        f"select case when json_valid({name}) then json_type({name}) end"
-        f" from {quote_identifier(table.name)} where {name} <> '' limit {_SAMPLE}"
-    )
-    return bool(values) and all(kind == "array" for (kind,) in values)
+    name = quote_identifier(column.name)
+    try:
+        values = reader.rows(
+            f"select case when json_valid({name}) then json_type({name}) end"
+            f" from {quote_identifier(table.name)} where {name} <> '' limit {_SAMPLE}"
+        )
+    except sqlite3.OperationalError as error:  # a view may need what is not there
+        if "interrupted" in str(error):
+            raise
+        return False
+    arrays = values.count(("array",))
+    return arrays > 0 and arrays * 2 >= len(values)
 
 
 def name_column(table: Table) -> str | None:

@@ -8,10 +8,10 @@ class RecallError(Exception):
 
 
 class UnknownProject(RecallError):
-    """There is no project of this name in the database."""
+    """There is no project of this name in the database, or in any of several."""
 
-    def __init__(self, project: str) -> None:
-        super().__init__(f"There is no project named {project!r} in this database")
+    def __init__(self, project: str, place: str = "this database") -> None:
+        super().__init__(f"There is no project named {project!r} in {place}")
         self.project = project
 
 
@@ -31,7 +31,7 @@ class TextTooLong(RecallError):
 
 
 class BadConfiguration(RecallError):
-    """The configuration of the plugin has a value that cannot be used; the message names its key."""
+    """The configuration has a value that cannot be used; the message names its key."""
 
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(f"{key}: {problem}")

@@ -1,19 +1,29 @@
-"""What is kept per Datasette instance: one vocabulary for each of its databases."""
+"""What is kept per Datasette instance: its configuration, and a vocabulary for each database."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
+from .config import DatabaseConfig, parse_configuration
+from .errors import BadConfiguration
+from .mapped import build_mapping
+from .reading import reading
+from .schema import read_schema
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
+
+
+PLUGIN = "datasette-concept-recall"
+"""The name under which the plugin is configured."""
 
 
 class _Kept(NamedTuple):
@@ -41,8 +51,47 @@ def vocabulary_for(datasette: Datasette, database: str) -> Vocabulary:
         known = _vocabularies.setdefault(datasette, {})
         kept = known.get(database)
         if kept is None or kept.database() is not current:
-            kept = known[database] = _Kept(ref(current) if current else _nothing, Vocabulary())
+            config = _configuration(datasette)
+            described = config.get(database) if isinstance(config, dict) else None
+            vocabulary = Vocabulary(config=described)
+            kept = known[database] = _Kept(ref(current) if current else _nothing, vocabulary)
         return kept.vocabulary
+
+
+_configurations: WeakKeyDictionary[Datasette, dict[str, DatabaseConfig] | BadConfiguration] = (
+    WeakKeyDictionary()
+)
+
+
+def _configuration(datasette: Datasette) -> dict[str, DatabaseConfig] | BadConfiguration:
+    """What is configured by name of database; what is wrong with it is for `check_configuration`,
+    since this is also asked for by connections that Datasette opens before its start."""
+    if datasette not in _configurations:
+        try:
+            found = parse_configuration(datasette.plugin_config(PLUGIN))
+            _configurations[datasette] = found
+        except BadConfiguration as error:
+            _configurations[datasette] = error
+    return _configurations[datasette]
+
+
+async def check_configuration(datasette: Datasette) -> None:
+    """Raises `BadConfiguration` when the configuration does not fit what is served."""
+    config = _configuration(datasette)
+    if isinstance(config, BadConfiguration):
+        raise config
+    for name, described in config.items():
+        database = datasette.databases.get(name)
+        if database is None:
+            raise BadConfiguration(f"databases.{name}", "no database of this name is served")
+        problems = await database.execute_fn(partial(_problems_of, described))
+        for problem in problems:
+            raise problem.within(f"databases.{name}")
+
+
+def _problems_of(described: DatabaseConfig, conn: sqlite3.Connection) -> list[BadConfiguration]:
+    with reading(conn) as reader:
+        return build_mapping(reader, read_schema(reader), described)[1]
 
 
 def warm_up(datasette: Datasette) -> Thread:

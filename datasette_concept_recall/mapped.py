@@ -9,11 +9,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from .config import NONE, ConceptsConfig, DatabaseConfig, SourceConfig
+from .concept_table import ConceptTable, column_of, table_of
+from .config import NONE, DatabaseConfig, SourceConfig
 from .discovery import (
     body_column,
     created_column,
-    description_column,
     discover,
     name_column,
     title_column,
@@ -22,7 +22,7 @@ from .errors import BadConfiguration
 from .knowledge_schema import read_knowledge
 from .mapping import Concepts, Mapping, Source
 from .reading import Reader, quote_identifier
-from .schema import Column, Schema, Table, lowered, read_schema
+from .schema import Schema, Table, lowered, read_schema
 
 
 def build_mapping(
@@ -37,7 +37,7 @@ def build_mapping(
     concepts, names = None, None
     if config.concepts:
         try:
-            names = _Names(schema, config.concepts, config.sources.values())
+            names = ConceptTable(schema, config.concepts, config.sources.values())
             concepts = names.concepts
         except BadConfiguration as problem:
             return Mapping(), [problem.within("concepts")]
@@ -61,7 +61,10 @@ def build_mapping(
 
 def _names_in_arrays(sources: Sequence[Source]) -> Concepts:
     """Without a table of concepts their names are those that stand in the arrays."""
-    each = " union ".join(f"select {s.concept} as name from {s.links}" for s in sources)
+    each = " union ".join(
+        f"select distinct {s.concept} as name from {s.links} where {s.concept} is not null"
+        for s in sources
+    )
     return Concepts(
         table=None,
         tables=tuple(dict.fromkeys(table for s in sources for table in s.tables)),
@@ -86,72 +89,6 @@ def read_mapping(reader: Reader, config: DatabaseConfig | None = None) -> Mappin
     return build_mapping(reader, schema, found)[0] if found else knowledge
 
 
-class _Names:
-    """The table of the concepts, and by which of its columns links refer to it."""
-
-    def __init__(
-        self, schema: Schema, config: ConceptsConfig, sources: Iterable[SourceConfig]
-    ) -> None:
-        self.table = _table(schema, "table", config.table)
-        self.tables = (self.table.name,)
-        found = config.name or name_column(self.table)
-        if found is None:
-            raise BadConfiguration("name", f"{self.table.name} has no column for names; name one")
-        self.name = _column(self.table, "name", found)
-        self.key = self._key(schema, config, sources)
-        key = f"c.{quote_identifier(self.key)}" if self.key else f"c.{self.table.rowid}"
-        self.concepts = Concepts(
-            table=lowered(self.table.name),
-            tables=(lowered(self.table.name),),
-            rows=f"{quote_identifier(self.table.name)} c",
-            key=key,
-            name=f"c.{quote_identifier(self.name)}",
-            description=self._expression("description", self._description(config)),
-            identifier_type=self._expression("identifier_type", "identifier_type", needed=False),
-            identifier_value=self._expression("identifier_value", "identifier_value", needed=False),
-        )
-
-    def _description(self, config: ConceptsConfig) -> str | None:
-        if config.description is None:
-            return description_column(self.table, self.name)
-        return config.description
-
-    def _expression(self, key: str, column: str | None, *, needed: bool = True) -> str:
-        if not column or (not needed and self.table.column(column) is None):
-            return "null"
-        return f"c.{quote_identifier(_column(self.table, key, column))}"
-
-    def _key(
-        self, schema: Schema, config: ConceptsConfig, sources: Iterable[SourceConfig]
-    ) -> str | None:
-        """As configured, as the first link refers to it, the primary key, or None for the rowid."""
-        if config.key:
-            return _column(self.table, "key", config.key[0])
-        for source in sources:
-            target = self.target(schema.get(source.link or ""), source.concept_key)
-            if target and lowered(target) != lowered(self.name):
-                return target
-        key = self.table.primary_key
-        if len(key) == 1:
-            return key[0]
-        if self.table.rowid is None:
-            raise BadConfiguration("key", f"name the column of {self.table.name} that links hold")
-        return None
-
-    def target(self, link: Table | None, concept_key: str | None) -> str | None:
-        """The column of the concepts to which a link's foreign key refers; None without one."""
-        if link is None:
-            return None
-        for key in link.foreign_keys:
-            of_concepts = lowered(key.table) == lowered(self.table.name)
-            if not of_concepts or len(key.columns) != 1:
-                continue
-            if concept_key is None or lowered(key.columns[0]) == lowered(concept_key):
-                to = key.to or self.table.primary_key
-                return to[0] if len(to) == 1 else None
-        return None
-
-
 class _Builder:
     """Makes the sources of one database, and keeps which tables they read."""
 
@@ -159,10 +96,12 @@ class _Builder:
         self._reader, self._schema = reader, schema
         self.tables: set[str] = set()
 
-    def source(self, label: str, order: int, config: SourceConfig, names: _Names | None) -> Source:
+    def source(
+        self, label: str, order: int, config: SourceConfig, names: ConceptTable | None
+    ) -> Source:
         """One source. Raises `BadConfiguration` with a key inside of it."""
-        items = _table(self._schema, "table", config.table)
-        rows, id_ = self._rows(items, config)
+        items = table_of(self._schema, "table", config.table)
+        rows, id_, own_id = self._rows(items, config)
         link, on, concept, by_name, link_table = self._link(items, config, names)
         title = _chosen(items, "title", config.title, title_column(items))
         body = _chosen(items, "body", config.body, body_column(items, title))
@@ -180,6 +119,7 @@ class _Builder:
             item_table=lowered(items.name),
             key=self._shown_key(items, config),
             id=id_,
+            own_id=own_id,
             id_is_text=items.rowid is None,
             link=link,
             link_table=lowered(link_table.name) if link_table else None,
@@ -197,8 +137,8 @@ class _Builder:
             is_view=items.is_view,
         )
 
-    def _rows(self, items: Table, config: SourceConfig) -> tuple[str, str]:
-        """The FROM clause of the items, and the expression that tells them apart."""
+    def _rows(self, items: Table, config: SourceConfig) -> tuple[str, str, str]:
+        """The FROM clause of the items, and what tells them apart there and in their own table."""
         name, rowid = quote_identifier(items.name), items.rowid
         if config.where:
             number = f'{rowid} as "{rowid}", ' if rowid else ""
@@ -207,10 +147,9 @@ class _Builder:
         else:
             rows = f"{name} i"
         if rowid:
-            return rows, _item(rowid)
-        key = (_item(column) for column in _key_of(items, config))
-        parts = ", ".join(f"case typeof({k}) when 'blob' then hex({k}) else {k} end" for k in key)
-        return rows, f"json_array({parts})"
+            return rows, _item(rowid), quote_identifier(rowid)
+        key = _key_of(items, config)
+        return rows, _as_json(map(_item, key)), _as_json(map(quote_identifier, key))
 
     def _shown_key(self, items: Table, config: SourceConfig) -> tuple[str, ...]:
         if items.rowid and not items.primary_key:
@@ -226,15 +165,15 @@ class _Builder:
             raise BadConfiguration(key, f"is no condition that can be used: {error}") from error
 
     def _link(
-        self, items: Table, config: SourceConfig, names: _Names | None
+        self, items: Table, config: SourceConfig, names: ConceptTable | None
     ) -> tuple[str, str, str, bool, Table | None]:
         if config.tags is not None:
-            column = _item(_column(items, "tags", config.tags))
+            column = _item(column_of(items, "tags", config.tags))
             array = f"case json_type({column}) when 'array' then {column} else '[]' end"
             array = f"case when json_valid({column}) then {array} else '[]' end"
             return f"json_each({array})", "1", "cast(l.atom as text)", True, None
-        assert config.link is not None and names is not None  # `config` sees to it
-        link = _table(self._schema, "link", config.link)
+        link = table_of(self._schema, "link", config.link or "")
+        assert names is not None  # without a table of concepts `config` accepts no link
         concept, by_name = _concept_column(link, config, names)
         on = _join(items, link, config)
         rows = quote_identifier(link.name)
@@ -247,7 +186,7 @@ class _Builder:
         """The expression of a project's name, and the table it is read from unless the items'."""
         if not column:
             return "null", None
-        value = _item(_column(items, "project", column))
+        value = _item(column_of(items, "project", column))
         key = items.foreign_key((column,))
         projects = self._schema.get(key.table) if key else None
         name = name_column(projects) if projects else None
@@ -262,7 +201,7 @@ class _Builder:
         return f"nullif(cast(({named}) as text), '')", lowered(projects.name)
 
 
-def _concept_column(link: Table, config: SourceConfig, names: _Names) -> tuple[str, bool]:
+def _concept_column(link: Table, config: SourceConfig, names: ConceptTable) -> tuple[str, bool]:
     """The column of a link that refers to a concept, and whether it holds the name."""
     column = config.concept_key
     if column is None:
@@ -275,9 +214,9 @@ def _concept_column(link: Table, config: SourceConfig, names: _Names) -> tuple[s
             problem = f"name the column of {link.name} that refers to {names.table.name}"
             raise BadConfiguration("concept_key", problem)
         column = found[0]
-    column = _column(link, "concept_key", column)
+    column = column_of(link, "concept_key", column)
     target = names.target(link, column)
-    if target is None or names.key and lowered(target) == lowered(names.key):
+    if target is None or (names.key and lowered(target) == lowered(names.key)):
         return column, False
     if lowered(target) == lowered(names.name):
         return column, True
@@ -298,9 +237,9 @@ def _join(items: Table, link: Table, config: SourceConfig) -> str:
         key = link.foreign_key(columns)
         if key and lowered(key.table) == lowered(items.name):
             columns, targets = key.columns, key.to
-    columns = tuple(_column(link, "item_key", column) for column in columns)
+    columns = tuple(column_of(link, "item_key", column) for column in columns)
     targets = config.key or targets or _key_of(items, config)
-    targets = tuple(_column(items, "key", column, items.rowid) for column in targets)
+    targets = tuple(column_of(items, "key", column, items.rowid) for column in targets)
     if len(columns) != len(targets):
         problem = f"{', '.join(columns)} cannot refer to {', '.join(targets)} of {items.name}"
         raise BadConfiguration("item_key", problem)
@@ -313,7 +252,7 @@ def _join(items: Table, link: Table, config: SourceConfig) -> str:
 def _key_of(items: Table, config: SourceConfig) -> tuple[str, ...]:
     """The columns that tell items apart: as configured, the primary key, or a column ``id``."""
     if config.key:
-        return tuple(_column(items, "key", column, items.rowid) for column in config.key)
+        return tuple(column_of(items, "key", column, items.rowid) for column in config.key)
     if items.primary_key:
         return items.primary_key
     if items.rowid:
@@ -324,31 +263,20 @@ def _key_of(items: Table, config: SourceConfig) -> tuple[str, ...]:
     return (column.name,)
 
 
-def _table(schema: Schema, key: str, name: str) -> Table:
-    table = schema.get(name)
-    if table is None:
-        raise BadConfiguration(key, f"there is no table {name}")
-    return table
-
-
-def _column(table: Table, key: str, name: str, rowid: str | None = None) -> str:
-    """A column as it is spelled. Raises `BadConfiguration`."""
-    column: Column | None = table.column(name)
-    if column:
-        return column.name
-    if rowid and lowered(name) == rowid:
-        return rowid
-    raise BadConfiguration(key, f"{table.name} has no column {name}")
-
-
 def _chosen(table: Table, key: str, given: str | None, found: str | None) -> str | None:
     if given is None:
         return found
-    return None if given == NONE else _column(table, key, given)
+    return None if given == NONE else column_of(table, key, given)
 
 
 def _item(column: str) -> str:
     return f"i.{quote_identifier(column)}"
+
+
+def _as_json(key: Iterable[str]) -> str:
+    """Several values as one text; JSON has no bytes."""
+    parts = ", ".join(f"case typeof({k}) when 'blob' then hex({k}) else {k} end" for k in key)
+    return f"json_array({parts})"
 
 
 def _literal(text: str) -> str:

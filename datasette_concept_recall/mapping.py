@@ -38,9 +38,10 @@ class Source:
     """One kind of tagged item, as the parts of the queries that find and fill it.
 
     ``rows`` is a FROM clause in which ``i`` is the item's table; ``link`` is another one (of the
-    table ``link_table``, None for arrays in the items), to be joined as ``l`` where ``on`` holds, and ``concept`` the expression over it that refers to the
-    key of a concept, or with ``links_by_name`` to its name. The other attributes are SQL
-    expressions over the items, but for these:
+    table ``link_table``, None for arrays in the items), to be joined as ``l`` where ``on`` holds,
+    and ``concept`` the expression over it that refers to the key of a concept, or with
+    ``links_by_name`` to its name. The other attributes are SQL expressions over the items, but
+    for these:
 
     - ``name``, and ``order``, by which ties of rank are broken
     - ``kinds``: every value of ``source_type`` with what a person calls it
@@ -55,7 +56,8 @@ class Source:
       each table on which the rank and the narrowing of an item depend) and ``parent`` (the table
       joined as ``p`` and the item's column that refers to it, or None), for the recall index
 
-    ``id`` is a whole number, or with ``id_is_text`` a text. ``created`` is an expression that
+    ``id`` is a whole number, or with ``id_is_text`` a text; ``own_id`` is the same where the item's
+    table stands under its own name. ``created`` is an expression that
     has no declared type, by which some connections convert what they read.
     """
 
@@ -67,6 +69,7 @@ class Source:
     item_table: str
     key: tuple[str, ...]
     id: str
+    own_id: str
     link: str
     link_table: str | None
     on: str
@@ -113,8 +116,8 @@ class Mapping:
     """The tables that recall reads in one database, as far as they exist.
 
     ``tables`` names them as they are spelled in the database. ``is_indexed`` tells that the recall
-    index is there and can be used. ``all_kinds`` are those of a knowledge database, which may be asked
-    for whether or not there are tables for them.
+    index is there and can be used. ``all_kinds`` are those of a knowledge database, which may be
+    asked for whether or not there are tables for them.
     """
 
     tables: tuple[str, ...] = ()

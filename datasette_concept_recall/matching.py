@@ -80,6 +80,7 @@ class ConceptMatcher:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._spellings: dict[str, str | tuple[str, ...]] = {}  # by canonical name
+        self._several: set[str] = set()  # canonical names of several spellings
         self._silent: dict[str, str | tuple[str, ...]] = {}  # the same for names never mentioned
         self._starts: dict[str, int] = {}  # first atom -> what names begin with it, see _start
         names = names if isinstance(names, Sized) else list(names)
@@ -96,6 +97,7 @@ class ConceptMatcher:
         """
         matcher = copy(self)
         matcher._spellings, matcher._silent = self._spellings.copy(), self._silent.copy()
+        matcher._several = self._several.copy()
         matcher._starts, matcher._long_names = self._starts.copy(), self._long_names.copy()
         matcher._long_beginnings, matcher._pairs = self._long_beginnings.copy(), self._pairs[:]
         matcher._add_all(names)
@@ -117,6 +119,7 @@ class ConceptMatcher:
         known = spellings.get(canonical)
         if known is not None:
             spellings[canonical] = _joined(known, name)
+            self._several.add(canonical)
             return
         spellings[canonical] = name
         if spellings is self._silent:
@@ -145,6 +148,12 @@ class ConceptMatcher:
             return ()
         known, silent = self._spellings.get(canonical, ()), self._silent.get(canonical, ())
         return tuple(sorted({*_as_tuple(known), *_as_tuple(silent)}))
+
+    def variants(self) -> dict[str, str]:
+        """Every spelling of a name that has several, with the first of them in code-point order."""
+        several = self._several | (self._spellings.keys() & self._silent.keys())
+        every = map(self.resolve, several)
+        return {spelling: spellings[0] for spellings in every for spelling in spellings}
 
     def names(self, text: str) -> list[str]:
         """The stored spellings of all names the text mentions, each once, in code-point order."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 SOURCE_TYPES = ("observation", "record", "document_gist", "document_section")
 """Every ``source_type`` of a knowledge database, in the order that breaks ties of rank (documents
 as one). Other databases have a type for each of their sources."""
 
-Key = Union[int, str]
+Key = int | str
 """What tells the items of a source, the projects or the concepts of a database apart."""
 
 
@@ -107,6 +107,42 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Item:
+    """A match with its place in the order of a recall and the rank (from 1) that this gives it.
+
+    ``database`` is the name of its database where there are several.
+    """
+
+    match: ConceptMatch
+    place: RankKey
+    rank: int
+    database: str | None = None
+
+
+@dataclass(frozen=True)
+class Used:
+    """An item of a context, there with its ``whole`` text or with an excerpt."""
+
+    item: Item
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Context:
+    """The Markdown that fits a budget, empty or ending in a line break, and what it was made of.
+
+    ``tokens`` is its size. All items are in rank order: ``used`` are those in it, ``skipped``
+    those that did not fit, and ``looked_at`` all of both and those with nothing to say.
+    """
+
+    text: str
+    tokens: int
+    used: tuple[Used, ...]
+    skipped: tuple[Item, ...]
+    looked_at: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
 class ConceptCount:
     """A concept that is asked for: how often the text names it, how many items carry it.
 
@@ -124,7 +160,8 @@ class RecallRequest:
 
     ``types`` (source types; empty: all) and ``project`` narrow the answer, ``limit`` cuts it
     (None or less than 1: not at all) and ``after`` starts it behind that place. ``facets`` asks
-    for the counts by type and project as well.
+    for the counts by type and project as well. With a ``budget`` (tokens, 1 or more) the answer
+    is what of it fits into a context of that size. Without ``near_misses`` none are looked for.
     """
 
     text: str = ""
@@ -134,18 +171,23 @@ class RecallRequest:
     limit: int | None = None
     after: RankKey | None = None
     facets: bool = False
+    budget: int | None = None
+    near_misses: bool = True
 
 
 @dataclass(frozen=True)
 class RecallResult:
     """The answer to a `RecallRequest`.
 
-    ``concepts`` are the names used, ``matches`` the ranked items, ``projects`` the names of
-    projects tagged with one of the concepts, ``total`` how many items there are before the limit.
+    ``concepts`` are the names used, ``matches`` the ranked items and ``places`` their ranks,
+    ``projects`` the names of projects tagged with one of the concepts, ``total`` how many items
+    there are before the limit.
     ``type_counts`` and ``project_counts`` say, when asked for, how many items each narrowing
     would leave, the project None standing for items of no project. ``first_rank`` is the rank
     (from 1) of the first match, ``next_key`` the place to go on from, None at the end.
-    ``unknown`` are the names given that are no concepts.
+    ``unknown`` are the names given that are no concepts, ``near_misses`` those that the text nearly
+    names; nothing is recalled for them. With a budget, ``context`` is there, the
+    matches are those in it, and the place to go on from is behind the last item looked at.
     """
 
     concepts: list[str]
@@ -157,6 +199,9 @@ class RecallResult:
     type_counts: dict[str, int] = field(default_factory=dict)
     project_counts: dict[str | None, int] = field(default_factory=dict)
     first_rank: int = 1
+    places: list[RankKey] = field(default_factory=list)
     next_key: RankKey | None = None
     unknown: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    context: Context | None = None
+    near_misses: list[NearMiss] = field(default_factory=list)

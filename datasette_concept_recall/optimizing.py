@@ -50,7 +50,9 @@ def plan(conn: sqlite3.Connection) -> Plan:
     with reading(conn) as reader:
         mapping = read_knowledge(reader)
         if not mapping.sources:
-            raise CannotOptimize("There are no concepts with tagged items in this database")
+            raise CannotOptimize(
+                "There are no concepts with tagged items in the tables of a knowledge database here"
+            )
         _refuse_what_cannot_be_followed(reader, mapping)
         _check_types(reader, mapping)
         there = set(added(conn))

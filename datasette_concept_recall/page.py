@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from . import compat
+from .asking import Scope
 from .canned_sql import BY_NAMES, BY_TEXT
 from .excerpts import ELLIPSIS, Segment, echo, first_line, plain
 from .folding import canonical_name
-from .menus import recall_path
-from .parameters import Parameters, encode_token
+from .models import NearMiss
+from .parameters import Parameters
+from .paths import LONGEST_LINK, recall_path
 from .presenting import Answer, ShownMatch, badges, row_path
 
 if TYPE_CHECKING:
@@ -24,20 +26,17 @@ TEMPLATE = "concept_recall.html"
 
 _LONGEST_TITLE = 120
 
-_LONGEST_LINK = 4000
-"""Links of more characters are not made: servers and browsers refuse them at some length."""
-
 
 def short_link(
-    datasette: Datasette, database: str, parameters: Parameters, extension: str = ""
+    datasette: Datasette, database: str | None, parameters: Parameters, extension: str = ""
 ) -> str | None:
-    """The address of the page, or with ``.json`` of the API, for these parameters.
+    """The address of the page, or with ``.json`` or ``.md`` of the API, for these parameters.
 
-    None when it would be too long to be a link.
+    ``database`` None stands for all. The link is None when it would be too long to be a link.
     """
     query = parameters.query_string()
     link = recall_path(datasette, database, extension) + ("?" + query if query else "")
-    return link if len(link) <= _LONGEST_LINK else None
+    return link if len(link) <= LONGEST_LINK else None
 
 
 @dataclass(frozen=True)
@@ -59,25 +58,26 @@ class Narrowing:
 async def error_html(
     datasette: Datasette,
     request: Request,
-    database: str,
+    scope: Scope,
     parameters: Parameters,
     message: str,
-    kinds: Mapping[str, str],
 ) -> str:
     """The page with its form and a message in place of results."""
-    context = {"error": message, "kind_names": kinds}
-    return await _render(datasette, request, database, parameters, context)
+    return await _render(datasette, request, scope, parameters, {"error": message})
 
 
-async def result_html(datasette: Datasette, request: Request, answer: Answer) -> str:
+async def result_html(datasette: Datasette, request: Request, scope: Scope, answer: Answer) -> str:
     """The page with what was found."""
     result, links = answer.result, _Links(datasette, answer)
     context = {
+        "has_concepts": any(part.mapping.has_concepts for part in answer.parts),
+        "kind_names": scope.kinds | answer.kinds,
         "answer": answer,
         "result": result,
         "echo": echo(answer.parameters.text, result.mentions) if result.mentions else [],
         "chips": links.chips(),
         "missing": result.unknown,
+        "near_misses": links.near_misses(),
         "kept_names": _without(answer.parameters.names, result.unknown),
         "kinds": links.kinds(),
         "projects": links.projects(),
@@ -86,27 +86,36 @@ async def result_html(datasette: Datasette, request: Request, answer: Answer) ->
         "wider_link": links.to(types=(), project=None),
         "items": [_item(datasette, answer, shown, links) for shown in answer.shown],
         "last_rank": result.first_rank + len(answer.shown) - 1,
-        "next": encode_token(result.next_key) if result.next_key else None,
+        "next": answer.next,
         "next_link": links.next(),
         "json_link": links.to(".json"),
+        "markdown_link": links.to(".md"),
         "query_link": await _query_link(datasette, request, answer),
         "concepts_link": _concepts_link(datasette, answer),
-        "kind_names": answer.mapping.kinds,
     }
-    return await _render(datasette, request, answer.database, answer.parameters, context)
+    return await _render(datasette, request, scope, answer.parameters, context)
 
 
 async def _render(
     datasette: Datasette,
     request: Request,
-    database: str,
+    scope: Scope,
     parameters: Parameters,
     context: dict[str, Any],
 ) -> str:
+    of_all = scope.database is None
     common = {
-        "database": database,
-        "database_color": compat.database_color(datasette.get_database(database)),
-        "recall_path": recall_path(datasette, database),
+        "database": scope.database,
+        "heading": f"Recall in {'all databases' if of_all else scope.database}",
+        "databases": [
+            (sight.database, recall_path(datasette, sight.database))
+            for sight in scope.sights
+            if of_all
+        ],
+        "database_color": compat.database_color(datasette, scope.database),
+        "recall_path": recall_path(datasette, scope.database),
+        "longest_link": LONGEST_LINK,
+        "kind_names": scope.kinds,
         "parameters": parameters,
         "missing": [],
         "kept_names": parameters.names,
@@ -143,8 +152,7 @@ class _Links:
         return self.to(text="", names=(name,), types=(), project=None)
 
     def next(self) -> str | None:
-        key = self._answer.result.next_key
-        return self.to(next=encode_token(key)) if key else None
+        return self.to(next=self._answer.next) if self._answer.next else None
 
     def chips(self) -> list[dict[str, Any]]:
         """The concepts asked for; those that the text does not name can be taken away."""
@@ -157,16 +165,23 @@ class _Links:
             for count in self._answer.result.counts
         ]
 
+    def near_misses(self) -> list[tuple[NearMiss, str | None]]:
+        """The concepts that the text nearly names, each with the link that asks for it too."""
+        return [
+            (miss, self.to(names=(*self._base.names, miss.concept)))
+            for miss in self._answer.result.near_misses
+        ]
+
     def without(self, name: str) -> str | None:
         """The link that no longer asks for a name, in whatever letter case it was given."""
-        if len(self._given) > _LONGEST_LINK // len("&concept="):
+        if len(self._given) > LONGEST_LINK // len("&concept="):
             return None
         gone = canonical_name(name)
         return self.to(names=tuple(n for n, canonical in self._given if canonical != gone))
 
     def kinds(self) -> list[Narrowing]:
         counts, chosen = self._answer.result.type_counts, self._answer.parameters.types
-        kinds = self._answer.mapping.kinds
+        kinds = self._answer.kinds
         return [
             Narrowing(
                 label,
@@ -182,8 +197,8 @@ class _Links:
 
     def projects(self) -> list[Narrowing]:
         """The chosen project, then those that leave most items; no project cannot be chosen."""
-        if not self._answer.mapping.names_projects:  # whether items have one is not to be seen
-            return []
+        if not any(part.mapping.names_projects for part in self._answer.parts):
+            return []  # whether items have one is not to be seen
         counts, chosen = self._answer.result.project_counts, self._answer.parameters.project
         named = {name: count for name, count in counts.items() if name is not None}
         if chosen is not None:
@@ -205,31 +220,36 @@ class _Links:
 
 
 def _concepts_link(datasette: Datasette, answer: Answer) -> str | None:
-    concepts = answer.mapping.concepts
-    if concepts is None or concepts.table is None:
+    """The table of the concepts, where there is one and only one."""
+    if answer.database is None:
         return None
-    return datasette.urls.table(answer.database, answer.mapping.spelled(concepts.table))
+    mapping = answer.parts[0].mapping
+    if mapping.concepts is None or mapping.concepts.table is None:
+        return None
+    table: str = datasette.urls.table(answer.database, mapping.spelled(mapping.concepts.table))
+    return table
 
 
 def _item(datasette: Datasette, answer: Answer, shown: ShownMatch, links: _Links) -> dict[str, Any]:
-    match = shown.match
-    title, excerpt = _title_and_excerpt(shown)
+    match, database = shown.match, answer.part_of(shown).database
+    title, excerpt = title_and_excerpt(shown)
     return {
         "match": match,
+        "database": shown.database,
         "kind": match.kind,
         "title": title,
-        "link": row_path(datasette, answer, match),
+        "link": row_path(datasette, answer, shown),
         "excerpt": excerpt,
         "badges": badges(match),
         "concepts": [(name, links.concept(name)) for name in match.concepts],
         "newer": [
-            (ref, datasette.urls.row(answer.database, match.item_table, ref.rpartition(":")[2]))
+            (ref, datasette.urls.row(database, match.item_table, ref.rpartition(":")[2]))
             for ref in match.superseded_by
         ],
     }
 
 
-def _title_and_excerpt(shown: ShownMatch) -> tuple[list[Segment], list[Segment]]:
+def title_and_excerpt(shown: ShownMatch) -> tuple[list[Segment], list[Segment]]:
     """What names an item and what is shown below it; a short text without title is its own."""
     match, text = shown.match, plain(shown.excerpt)
     title = first_line(match.title)
@@ -246,7 +266,9 @@ def _title_and_excerpt(shown: ShownMatch) -> tuple[list[Segment], list[Segment]]
 async def _query_link(datasette: Datasette, request: Request, answer: Answer) -> str | None:
     """The canned query that answers the same, where the actor may use it."""
     parameters = answer.parameters
-    if not parameters.asks or parameters.types or parameters.project:
+    if answer.database is None or not parameters.asks:
+        return None
+    if parameters.types or parameters.project:
         return None
     short = short_link(datasette, answer.database, parameters) is not None
     by_text = bool(parameters.text) and not parameters.names and short
@@ -256,4 +278,4 @@ async def _query_link(datasette: Datasette, request: Request, answer: Answer) ->
         return None
     path = datasette.urls.query(answer.database, name)
     link = f"{path}?{urlencode({**asked, 'limit': parameters.size})}"
-    return link if len(link) <= _LONGEST_LINK else None
+    return link if len(link) <= LONGEST_LINK else None

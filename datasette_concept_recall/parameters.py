@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from .budgeting import LARGEST_BUDGET
 from .errors import NO_TOKEN, BadParameter, TextTooLong
 from .models import RankKey, RecallRequest
 
@@ -38,7 +39,8 @@ class Parameters:
     """The parameters of the page and of the JSON API, checked.
 
     ``size`` is 1 or more, ``types`` are in the order given, ``shape`` is ``objects`` or
-    ``array``; with ``newlines`` an array is sent one object a line.
+    ``array``; with ``newlines`` an array is sent one object a line. ``budget`` is in tokens, from
+    1 to `LARGEST_BUDGET`.
     """
 
     text: str = ""
@@ -49,6 +51,7 @@ class Parameters:
     next: str | None = None
     shape: str = "objects"
     newlines: bool = False
+    budget: int | None = None
 
     @property
     def asks(self) -> bool:
@@ -70,6 +73,8 @@ class Parameters:
             types=frozenset(self.types),
             limit=self.size,
             after=None if self.next is None else decode_token(self.next),
+            budget=self.budget,
+            near_misses=self.shape != "array",  # which has the rows alone
         )
 
     def query_string(self) -> str:
@@ -78,7 +83,10 @@ class Parameters:
         pairs += [("concept", name) for name in self.names]
         pairs += [("project", self.project)] if self.project is not None else []
         pairs += [("type", source_type) for source_type in self.types]
-        pairs += [("_size", self.size)] if self.size != DEFAULT_SIZE else []
+        # With a budget the default is another.
+        given = self.size != DEFAULT_SIZE or self.budget is not None
+        pairs += [("budget", self.budget)] if self.budget is not None else []
+        pairs += [("_size", self.size)] if given else []
         pairs += [("_next", self.next)] if self.next else []
         pairs += [("_shape", self.shape)] if self.shape != "objects" else []
         pairs += [("_nl", "on")] if self.newlines else []
@@ -102,11 +110,36 @@ def decode_token(token: str) -> RankKey:
     return RankKey(-count, -age, source, id_)
 
 
-async def read_parameters(request: Request, max_size: int) -> Parameters:
+def encode_places(places: Mapping[str, RankKey]) -> str:
+    """The places of several databases from which to go on, as an opaque value of ``_next``."""
+    names = (name.encode("utf-8", "replace").hex() for name in places)
+    tokens = map(encode_token, places.values())
+    return ".".join(f"{name}.{token}" for name, token in zip(names, tokens, strict=True))
+
+
+def decode_places(token: str) -> dict[str, RankKey]:
+    """The inverse of `encode_places`. Raises `BadParameter`."""
+    parts = token.split(".")
+    if len(parts) % 5:
+        raise BadParameter(NO_TOKEN)
+    names = [_database_name(name) for name in parts[::5]]
+    tokens = [".".join(parts[n + 1 : n + 5]) for n in range(0, len(parts), 5)]
+    return dict(zip(names, map(decode_token, tokens), strict=True))
+
+
+def _database_name(encoded: str) -> str:
+    if not re.fullmatch("(?:[0-9a-f]{2})*", encoded):
+        raise BadParameter(NO_TOKEN)
+    return bytes.fromhex(encoded).decode("utf-8", "replace")
+
+
+async def read_parameters(request: Request, max_size: int, budget: str | None = None) -> Parameters:
     """The parameters of a GET or POST request; those of a body count beside those of the URL.
 
     A body is a form or, with ``Content-Type: application/json``, one object whose values are
-    texts, numbers or lists of them. ``max_size`` is the largest ``_size``.
+    texts, numbers or lists of them. ``max_size`` is the largest ``_size``, and that of a request
+    with a budget unless it says another. ``budget`` is the value of that parameter when it is not
+    given; with None there is no such parameter.
     Raises `BadParameter` and `TextTooLong`.
     """
     given: dict[str, list[str]] = {}
@@ -115,6 +148,10 @@ async def read_parameters(request: Request, max_size: int) -> Parameters:
         pairs += _body_pairs(await _read_body(request), request.headers.get("content-type", ""))
     for name, value in pairs:
         given.setdefault(name, []).append(value)
+    if budget is None:
+        given.pop("budget", None)
+    elif not _last(given, "budget"):
+        given["budget"] = [budget]
     return _checked(given, max_size)
 
 
@@ -175,24 +212,31 @@ def _json_pairs(body: bytes) -> list[tuple[str, str]]:
     return pairs
 
 
+def checked_text(text: str) -> str:
+    """The text as it can be looked for. Raises `TextTooLong`."""
+    if len(text.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
+        raise TextTooLong(f"The text is longer than {MAX_TEXT_BYTES:,} bytes")
+    return _text(text)
+
+
 def _text(value: str) -> str:
     """Without lone surrogates, which JSON can hold but which could be neither shown nor bound."""
     return value.encode("utf-8", "replace").decode("utf-8")
 
 
 def _checked(given: Mapping[str, list[str]], max_size: int) -> Parameters:
-    text = "\n".join(value for value in given.get("q", []) if value)
-    if len(text.encode()) > MAX_TEXT_BYTES:
-        raise TextTooLong(f"The text is longer than {MAX_TEXT_BYTES:,} bytes")
+    text = checked_text("\n".join(value for value in given.get("q", []) if value))
+    budget = _budget(_last(given, "budget"))
     return Parameters(
         text=text,
         names=_each_once(given.get("concept", [])),
         project=_last(given, "project") or None,
         types=_each_once(given.get("type", [])),
-        size=_size(_last(given, "_size"), max_size),
+        size=_size(_last(given, "_size"), max_size, DEFAULT_SIZE if budget is None else max_size),
         next=_last(given, "_next") or None,
         shape=_shape(_last(given, "_shape")),
         newlines=_last(given, "_nl").lower() in _TRUE,
+        budget=budget,
     )
 
 
@@ -204,13 +248,21 @@ def _each_once(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value for value in values if value.strip()))
 
 
-def _size(value: str, max_size: int) -> int:
+def _size(value: str, max_size: int, default: int) -> int:
     if not value:
-        return min(DEFAULT_SIZE, max_size)
+        return min(default, max_size)
     if value == "max":
         return max_size
     if not re.fullmatch(r"[0-9]{1,9}", value) or not 0 < int(value) <= max_size:
         raise BadParameter(f"_size is not max or a whole number from 1 to {max_size}")
+    return int(value)
+
+
+def _budget(value: str) -> int | None:
+    if not value:
+        return None
+    if not re.fullmatch(r"[0-9]{1,9}", value) or not 0 < int(value) <= LARGEST_BUDGET:
+        raise BadParameter(f"budget is not a whole number from 1 to {LARGEST_BUDGET}")
     return int(value)
 
 

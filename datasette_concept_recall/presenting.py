@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -22,17 +23,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShownMatch:
-    """A match with its rank (from 1) and the part of its body that is shown."""
+    """A match with its rank (from 1) and the part of its body that is shown.
+
+    ``database`` is the name of its database where several were asked. ``whole`` is whether all of
+    its body is in the context, None when there is no context.
+    """
 
     rank: int
     match: ConceptMatch
     excerpt: list[Segment]
+    database: str | None = None
+    whole: bool | None = None
 
     def as_json(self, url: str) -> dict[str, Any]:
         """The row of the JSON API; ``url`` is that of the item's own page."""
         match = self.match
+        in_context = {True: "whole", False: "excerpt", None: None}[self.whole]
         return {
             "rank": self.rank,
+            **({} if self.database is None else {"database": self.database}),
             "ref": match.ref,
             "source_type": match.source_type,
             "id": match.id,
@@ -48,28 +57,66 @@ class ShownMatch:
             "summary_stale": match.summary_stale,
             "status": match.status,
             "superseded_by": list(match.superseded_by),
+            **({"in_context": in_context} if in_context else {}),
             "url": url,
         }
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one database answers, and what of its ``mapping`` the asker may read."""
+
+    database: str
+    mapping: Mapping
+    result: RecallResult
+    lacks_project: bool = False
 
 
 @dataclass(frozen=True)
 class Answer:
     """What was found for the parameters of a request, ready to be shown as a page or as JSON.
 
-    ``mapping`` is what of the database the asker may read.
+    ``database`` is the one that was asked, None for several, ``parts`` what each of them answers,
+    ``result`` all of it in one, and ``next`` the token of the following page, None at the end.
     """
 
-    database: str
+    database: str | None
     parameters: Parameters
-    mapping: Mapping
+    parts: tuple[Part, ...]
     result: RecallResult
     shown: list[ShownMatch]
+    next: str | None
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Every kind of item that there may be, with what a person calls it."""
+        return kinds_of(part.mapping for part in self.parts)
+
+    def part_of(self, shown: ShownMatch) -> Part:
+        """The part of the answer that an item is of."""
+        database = self.database if shown.database is None else shown.database
+        return next(part for part in self.parts if part.database == database)
 
 
-def row_path(datasette: Datasette, answer: Answer, match: ConceptMatch) -> str:
+def kinds_of(mappings: Iterable[Mapping]) -> dict[str, str]:
+    """Every kind of item of several databases, with what the first of them calls it."""
+    found: dict[str, str] = {}
+    for mapping in mappings:
+        for kind, label in mapping.kinds.items():
+            found.setdefault(kind, label)
+    return found
+
+
+def row_path(datasette: Datasette, answer: Answer, shown: ShownMatch) -> str:
+    """The path of the page of an item that is shown."""
+    part = answer.part_of(shown)
+    return item_path(datasette, part.database, part.mapping, shown.match)
+
+
+def item_path(datasette: Datasette, database: str, mapping: Mapping, match: ConceptMatch) -> str:
     """The path of the page of an item; of a view that has none, the view cut down to its row."""
-    table = datasette.urls.table(answer.database, match.item_table)
-    source = answer.mapping.source_of(match.source_type)
+    table = datasette.urls.table(database, match.item_table)
+    source = mapping.source_of(match.source_type)
     if source.is_view:
         exact = {
             f"{column}__exact": str(v) for column, v in zip(source.key, match.key, strict=True)
@@ -81,6 +128,13 @@ def row_path(datasette: Datasette, answer: Answer, match: ConceptMatch) -> str:
 def show_matches(result: RecallResult) -> list[ShownMatch]:
     """The matches of a result, each with an excerpt around the concepts asked for."""
     matcher = ConceptMatcher(result.concepts)
+    if result.context is not None:
+        return [
+            ShownMatch(
+                item.rank, item.match, excerpt(item.match.body, matcher), item.database, whole
+            )
+            for item, whole in ((used.item, used.whole) for used in result.context.used)
+        ]
     return [
         ShownMatch(rank, match, excerpt(match.body, matcher))
         for rank, match in enumerate(result.matches, start=result.first_rank)
@@ -100,6 +154,25 @@ def warnings_of(result: RecallResult) -> list[str]:
 def concepts_json(result: RecallResult) -> list[dict[str, Any]]:
     """The concepts asked for, as the JSON API gives them."""
     return [{"name": c.name, "mentions": c.mentions, "total": c.total} for c in result.counts]
+
+
+def near_misses_json(result: RecallResult) -> list[dict[str, Any]]:
+    """The concepts that the text nearly names, as the JSON API gives them."""
+    return [miss._asdict() for miss in result.near_misses]
+
+
+def context_json(result: RecallResult) -> dict[str, Any]:
+    """What a budget adds to an answer of the JSON API; nothing without one."""
+    context = result.context
+    if context is None:
+        return {}
+    skipped = [
+        item.match.ref
+        if item.database is None
+        else {"database": item.database, "ref": item.match.ref}
+        for item in context.skipped
+    ]
+    return {"context": context.text, "tokens": context.tokens, "skipped": skipped}
 
 
 def badges(match: ConceptMatch) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ database, are read for the few items that are shown.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -183,7 +184,8 @@ def _shown_id(key: Sequence[object]) -> Key:
     """The only value of a key when it is a number or a text, otherwise a JSON array of all."""
     if len(key) == 1 and isinstance(key[0], int | str):
         return key[0]
-    return json_list(value.hex().upper() if isinstance(value, bytes) else value for value in key)
+    values = [value.hex().upper() if isinstance(value, bytes) else value for value in key]
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
 def _superseded_by(reader: Reader, source: Source, ids: str) -> dict[Key, tuple[str, ...]]:
@@ -224,7 +226,7 @@ class ProjectNames:
 
 
 def read_projects(reader: Reader, mapping: Mapping, asked: str | None) -> ProjectNames:
-    """The projects that may be seen. Raises `UnknownProject` when the one asked for is not there."""
+    """The projects that may be seen. Raises `UnknownProject` when the asked one is not there."""
     by_id: dict[Key, str] | None = {}
     if mapping.has_projects:
         rows = reader.rows("select id, name from projects")

@@ -151,7 +151,7 @@ def _rowid(reader: Reader, table: str, columns: Sequence[Column]) -> str | None:
             try:
                 reader.rows(f"select {name} from {quote_identifier(table)} limit 0")
             except sqlite3.OperationalError as error:
-                if "no such column" not in str(error):
+                if "interrupted" in str(error):
                     raise
                 return None
             return name

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
 
 from . import recall as stages
+from .budgeting import fit
 from .candidates import CandidateList, Candidates, Narrowing
 from .errors import NO_TOKEN, BadParameter
 from .mapping import Mapping
@@ -21,20 +22,32 @@ from .models import (
     ConceptCount,
     ConceptMatch,
     ConceptMention,
+    Context,
+    Item,
+    NearMiss,
     RankKey,
     RecallRequest,
     RecallResult,
 )
 from .reading import Reader, reading
 from .recall_index import find_in_index
-from .vocabulary import Vocabulary, vocabulary_of
+from .vocabulary import Knowledge, Vocabulary, vocabulary_of
 
 _SLOW_SECONDS = 0.25
 """When finding the candidates takes longer, the answer says what would help."""
 
+_MOST_LOOKED_AT = 2_000
+"""So many items are looked at to fill one context; the place to go on from is behind them."""
+
+_FIRST_READ = 20
+"""So many items are read at first to fill a context, then twice as many each time."""
+
 SLOW = (
     "Finding the items took long. On the command line, `datasette concept-recall optimize` with"
     " the file of this database makes it fast."
+)
+SLOW_ELSEWHERE = (
+    "Finding the items took long. An index of the table of links by concept makes it faster."
 )
 NO_CONCEPTS = "This database has no concepts table, so no text can name a concept of it."
 
@@ -58,7 +71,10 @@ def recall(
         mapping = knowledge.mapping.visible_to(visible)
         projects = stages.read_projects(reader, mapping, request.project)
         if mapping.concepts is None:
-            return RecallResult([], [], [], 0, warnings=[NO_CONCEPTS])
+            nothing = (
+                None if request.budget is None else fit([], request.budget, ConceptMatcher([]))
+            )
+            return RecallResult([], [], [], 0, warnings=[NO_CONCEPTS], context=nothing)
         _check_place(mapping, request.after)
         mentions = knowledge.matcher.mentions(request.text)
         asked = _asked_names(knowledge.matcher, mentions, request.names)
@@ -67,20 +83,19 @@ def recall(
             keys = stages.asked_keys(reader, mapping.concepts, asked, knowledge.names_are_plain)
         warnings: list[str] = []
 
-        def answered(mapping: Mapping) -> tuple[_Answer, list[ConceptMatch], RankKey | None]:
+        def answered(mapping: Mapping) -> _Answer:
             found = _find(reader, mapping, keys, warnings)
             answer = _Answer(request, asked, found, projects)
-            winners, next_key = answer.winners()
-            matches = stages.fill(reader, mapping, winners, asked, projects)
-            return answer, matches, next_key
+            answer.read(lambda some: stages.fill(reader, mapping, some, asked, projects))
+            return answer
 
         try:
-            answer, matches, next_key = answered(mapping)
+            answer = answered(mapping)
         except stages.MissingRow:  # the index is wrong, whatever its triggers missed
-            answer, matches, next_key = answered(replace(mapping, is_indexed=False))
+            answer = answered(replace(mapping, is_indexed=False))
         return RecallResult(
-            concepts=[name.name for name in asked],
-            matches=matches,
+            concepts=answer.names(),
+            matches=answer.matches,
             projects=answer.projects(stages.linked_projects(reader, mapping, keys.by_key)),
             total=answer.total(),
             counts=answer.concept_counts(mentions),
@@ -88,18 +103,31 @@ def recall(
             type_counts=answer.type_counts(),
             project_counts=answer.project_counts(),
             first_rank=answer.first_rank(),
-            next_key=next_key,
+            places=answer.places,
+            next_key=answer.next_key,
             unknown=[name for name in request.names if not knowledge.matcher.resolve(name)],
             warnings=warnings,
+            context=answer.context,
+            # At the end, since no time limit of the database should be spent on it.
+            near_misses=_near_misses(knowledge, request, mentions),
         )
+
+
+def _near_misses(
+    knowledge: Knowledge, request: RecallRequest, mentions: list[ConceptMention]
+) -> list[NearMiss]:
+    if not request.text or not request.near_misses:
+        return []
+    return knowledge.near_misses.find(request.text, mentions, asked=request.names)
 
 
 def _check_place(mapping: Mapping, place: RankKey | None) -> None:
     """Raises `BadParameter` when items could not be compared with a place."""
     for source in mapping.sources:
-        if place and place.source == source.order:
-            if isinstance(place.id, str) is not source.id_is_text:
-                raise BadParameter(NO_TOKEN)
+        if place is None or place.source != source.order:
+            continue
+        if isinstance(place.id, str) is not source.id_is_text:
+            raise BadParameter(NO_TOKEN)
 
 
 def _find(
@@ -114,7 +142,7 @@ def _find(
         else CandidateList(stages.find_candidates(reader, mapping, keys))
     )
     if perf_counter() - started > _SLOW_SECONDS:
-        warnings.append(SLOW)
+        warnings.append(SLOW if mapping.is_knowledge else SLOW_ELSEWHERE)
     return found
 
 
@@ -132,8 +160,19 @@ def _asked_names(
     return [stages.AskedName(name, spellings) for spellings, name in asked.items()]
 
 
+_Fill = Callable[[Sequence[Candidate]], list[ConceptMatch]]
+
+
 class _Answer:
-    """One request while what was found for it is counted, cut and filled."""
+    """One request while what was found for it is counted, cut and filled.
+
+    `read` fills the matches with their places, and what goes with them.
+    """
+
+    matches: list[ConceptMatch]
+    places: list[RankKey]
+    next_key: RankKey | None = None
+    context: Context | None = None
 
     def __init__(
         self,
@@ -148,14 +187,29 @@ class _Answer:
         project_ids = None if project is None else projects.ids(project)
         self._narrowing = Narrowing(request.types, project_ids)
 
-    def winners(self) -> tuple[list[Candidate], RankKey | None]:
-        """The candidates to show, and the place to go on from when there are more."""
-        limit = self._request.limit
-        if limit is None or limit < 1:
-            return self._found.best(self._narrowing, None, self._request.after), None
-        winners = self._found.best(self._narrowing, limit + 1, self._request.after)
-        more = len(winners) > limit
-        return winners[:limit], winners[limit - 1].key if more else None
+    def names(self) -> list[str]:
+        return [name.name for name in self._asked]
+
+    def read(self, fill: _Fill) -> None:
+        """Fills what is shown, and finds the place to go on from when there is more."""
+        limit, budget = self._request.limit, self._request.budget
+        limit = None if limit is None or limit < 1 else limit
+        most = limit if budget is None else _MOST_LOOKED_AT
+        more = None if most is None else most + 1
+        winners = self._found.best(self._narrowing, more, self._request.after)
+        places = [winner.key for winner in winners]
+        if budget is None:
+            self.matches = fill(winners[:most])
+            self.places = places[:most]
+            shown = len(self.matches)
+        else:
+            items = _one_by_one(winners[:most], self.first_rank(), fill)
+            self.context = fit(items, budget, ConceptMatcher(self.names()), limit)
+            self.matches = [used.item.match for used in self.context.used]
+            self.places = [used.item.place for used in self.context.used]
+            shown = len(self.context.looked_at)
+        if shown < len(winners):
+            self.next_key = places[shown - 1]
 
     def total(self) -> int:
         return self._found.total(self._narrowing)
@@ -197,6 +251,16 @@ class _Answer:
         names = set(filter(None, map(self._projects.of, linked)))
         only = self._request.project
         return sorted(names if only is None else names & {only})
+
+
+def _one_by_one(winners: Sequence[Candidate], first_rank: int, fill: _Fill) -> Iterator[Item]:
+    """The winners as items, read in ever longer pieces, and no piece before it is needed."""
+    start, length = 0, _FIRST_READ
+    while start < len(winners):
+        some = winners[start : start + length]
+        for rank, (winner, match) in enumerate(zip(some, fill(some), strict=True), first_rank):
+            yield Item(match, winner.key, start + rank)
+        start, length = start + length, 2 * length
 
 
 def recall_by_text(

@@ -1,4 +1,4 @@
-"""The page and the JSON API: a request to `search.recall`, its result to HTML or JSON."""
+"""The page and the API: a request to `search.recall`, its result to HTML, JSON or Markdown."""
 
 from __future__ import annotations
 
@@ -7,69 +7,59 @@ import re
 import sqlite3
 from dataclasses import replace
 from traceback import print_exc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from datasette import Forbidden, NotFound, Response
-from datasette.utils import add_cors_headers, sqlite_timelimit, tilde_decode
+from datasette.utils import add_cors_headers, tilde_decode
 
-from . import access, page
+from . import asking, page
 from .errors import RecallError, TextTooLong, UnknownProject
-from .instances import vocabulary_for
-from .mapping import Mapping
-from .models import RecallRequest, RecallResult
-from .parameters import Parameters, encode_token, read_parameters
+from .parameters import Parameters, read_parameters
 from .presenting import (
     Answer,
-    ShownMatch,
     concepts_json,
+    context_json,
+    near_misses_json,
     row_path,
-    show_matches,
     warnings_of,
 )
-from .search import recall
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.utils.asgi import Request
 
-ROUTE = r"^/(?P<database>[^/]+)/-/recall(?:\.(?P<format>json))?$"
-is_recall_path = re.compile(r"/[^/]+/-/recall(\.json)?$").search
+ROUTE = r"^/(?P<database>[^/]+)/-/recall(?:\.(?P<format>json|md))?$"
+ROUTE_OF_ALL = r"^/-/recall(?:\.(?P<format>json|md))?$"
+is_recall_path = re.compile(r"/-/recall(\.json|\.md)?$").search
 
 _METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 
+# By format: the budget of a request that names none; the page takes none.
+_BUDGETS = {"html": None, "json": "", "md": "2000"}
+
 
 async def recall_view(request: Request, datasette: Datasette) -> Response:
-    """Answers ``/{database}/-/recall`` and ``/{database}/-/recall.json``."""
-    as_json = request.url_vars.get("format") == "json"
-    headers = _headers(datasette, as_json)
+    """Answers ``/{database}/-/recall`` and ``/-/recall``, and both with ``.json`` and ``.md``."""
+    form = request.url_vars.get("format") or "html"
+    headers = _headers(datasette, form)
     if request.method == "OPTIONS":
         return Response.text("ok", headers=headers)
     try:
         database = _database_name(request, datasette)
-        return await _respond(request, datasette, database, as_json)
+        return await _respond(request, datasette, database, form)
     except (Forbidden, NotFound) as error:
-        if not as_json:
+        if form == "html":
             raise  # Datasette's own pages: a login plugin may act on the first
-        return _json_error(str(error), 403 if isinstance(error, Forbidden) else 404, headers)
+        return _error(form, str(error), 403 if isinstance(error, Forbidden) else 404, headers)
     except sqlite3.Error as error:
-        if not as_json:
+        if form == "html":
             raise
         print_exc()  # as Datasette does
-        return _json_error(f"The database cannot be read: {error}", 500, headers)
+        return _error(form, f"The database cannot be read: {error}", 500, headers)
 
 
 class MethodNotAllowed(RecallError):
     """The method of the request is none of those that the address answers."""
-
-
-class TookTooLong(RecallError):
-    """The time limit of Datasette ended the recall."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The recall took too long and was stopped by the time limit (sql_time_limit_ms)."
-            " The command `datasette concept-recall optimize` makes large databases fast"
-        )
 
 
 def _status(error: RecallError) -> int:
@@ -78,115 +68,102 @@ def _status(error: RecallError) -> int:
     return 413 if isinstance(error, TextTooLong) else 400
 
 
-def _json_error(message: str, status: int, headers: dict[str, str]) -> Response:
+def _error(form: str, message: str, status: int, headers: dict[str, str]) -> Response:
+    """An error for a program; one that asked for Markdown is given the sentence alone."""
+    if form == "md":
+        return Response.text(f"{message}\n", status=status, headers=headers)
     body = {"ok": False, "error": message, "errors": [message], "status": status}
     return Response.json(body, status=status, headers=headers)
 
 
-def _headers(datasette: Datasette, as_json: bool) -> dict[str, str]:
+def _headers(datasette: Datasette, form: str) -> dict[str, str]:
     headers: dict[str, str] = {}
-    if as_json and datasette.cors:
+    if form != "html" and datasette.cors:
         add_cors_headers(headers)
         # 0.65 allows only the first, without which a script cannot post JSON from elsewhere.
         headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type"
     return headers
 
 
-def _database_name(request: Request, datasette: Datasette) -> str:
-    route = tilde_decode(request.url_vars["database"])
+def _database_name(request: Request, datasette: Datasette) -> str | None:
+    """The database of the address, None when it is that of all databases."""
+    encoded = request.url_vars.get("database")
+    if encoded is None:
+        return None
+    route = tilde_decode(encoded)
     try:
-        return datasette.get_database(route=route).name
+        name: str = datasette.get_database(route=route).name
+        return name
     except KeyError:
         raise NotFound(f"Database not found: {route}") from None
 
 
 async def _respond(
-    request: Request, datasette: Datasette, database: str, as_json: bool
+    request: Request, datasette: Datasette, database: str | None, form: str
 ) -> Response:
     parameters = Parameters()
-    mapping = await access.known_mapping(datasette, database)
-    visible = await _visible(request, datasette, database, mapping)
+    scope = await asking.scope_of(datasette, request.actor, database)
     try:
         if request.method not in _METHODS:
             raise MethodNotAllowed(f"{request.method} is not allowed here")
-        parameters = await read_parameters(request, datasette.setting("max_returned_rows"))
+        largest = datasette.setting("max_returned_rows")
+        parameters = await read_parameters(request, largest, _BUDGETS[form])
         link = page.short_link(datasette, database, parameters)
-        if request.method == "POST" and link and not as_json:
+        if request.method == "POST" and link and form == "html":
             return Response("", status=303, headers={"Location": link})
-        asked = replace(parameters.request(visible.kinds), facets=not as_json)
-        found = await _found(datasette, database, asked, mapping, visible)
-        while isinstance(found, Mapping):  # the schema has changed, and with it what to judge
-            mapping, visible = found, await _visible(request, datasette, database, found)
-            found = await _found(datasette, database, asked, mapping, visible)
-        result, shown = found
-        answer = Answer(database, parameters, visible, result, shown)
+        answer = await asking.ask(datasette, request.actor, scope, parameters, form == "html")
     except RecallError as error:
-        status, headers = _status(error), _headers(datasette, as_json)
+        status, headers = _status(error), _headers(datasette, form)
         if status == 405:
             headers["Allow"] = ", ".join(_METHODS)
-        if as_json:
-            return _json_error(str(error), status, headers)
+        if form != "html":
+            return _error(form, str(error), status, headers)
         if isinstance(error, UnknownProject):  # or the form would bring it again
             parameters = replace(parameters, project=None)
-        known = tuple(kind for kind in parameters.types if kind in visible.kinds)
+        known = tuple(kind for kind in parameters.types if kind in scope.kinds)
         parameters = replace(parameters, types=known)
-        html = await page.error_html(
-            datasette, request, database, parameters, str(error), visible.kinds
-        )
+        html = await page.error_html(datasette, request, scope, parameters, str(error))
         return Response.html(html, status=status, headers=headers)
-    if as_json:
+    if form == "json":
         return _as_json(request, datasette, answer)
-    return Response.html(await page.result_html(datasette, request, answer))
+    if form == "md":
+        return _as_markdown(request, datasette, answer)
+    return Response.html(await page.result_html(datasette, request, scope, answer))
 
 
-async def _visible(
-    request: Request, datasette: Datasette, database: str, mapping: Mapping
-) -> Mapping:
-    visible = await access.visible_mapping(datasette, request.actor, database, mapping)
-    if visible is None:
-        raise Forbidden(f"You do not have permission to recall from {database}")
-    return visible
+def _asked(answer: Answer) -> dict[str, Any]:
+    if answer.database is not None:
+        return {"database": answer.database}
+    return {"databases": [part.database for part in answer.parts]}
 
 
-async def _found(
-    datasette: Datasette, database: str, asked: RecallRequest, mapping: Mapping, visible: Mapping
-) -> tuple[RecallResult, list[ShownMatch]] | Mapping:
-    """What is found, in one trip to a thread; the mapping instead when it is not as it was."""
-    vocabulary = vocabulary_for(datasette, database)
-    # The limit is for the database. Matching takes time that follows the text, at most a second.
-    limit = datasette.setting("sql_time_limit_ms") + len(asked.text) // 1000
+def _next_url(request: Request, datasette: Datasette, answer: Answer, extension: str) -> str | None:
+    """The address of the following page, where there is one and it is not too long."""
+    if not answer.next:
+        return None
+    following = replace(answer.parameters, next=answer.next)
+    link = page.short_link(datasette, answer.database, following, extension)
+    return datasette.absolute_url(request, link) if link else None
 
-    def find(conn: sqlite3.Connection) -> tuple[RecallResult, list[ShownMatch]] | Mapping:
-        with sqlite_timelimit(conn, limit):
-            now = vocabulary.mapping(conn)
-            if now.tables != mapping.tables:
-                return now
-            result = recall(conn, asked, vocabulary=vocabulary, visible=visible.tables)
-        return result, show_matches(result)
 
-    try:
-        found: tuple[RecallResult, list[ShownMatch]] | Mapping = await datasette.get_database(
-            database
-        ).execute_fn(find)
-    except sqlite3.OperationalError as error:
-        if "interrupted" not in str(error):
-            raise
-        raise TookTooLong from error
-    return found
+def _as_markdown(request: Request, datasette: Datasette, answer: Answer) -> Response:
+    headers = _headers(datasette, "md")
+    next_url = _next_url(request, datasette, answer, ".md")
+    if next_url:
+        headers["Link"] = f'<{next_url}>; rel="next"'
+    context = answer.result.context
+    return Response(
+        context.text if context else "",
+        headers=headers,
+        content_type="text/markdown; charset=utf-8",
+    )
 
 
 def _as_json(request: Request, datasette: Datasette, answer: Answer) -> Response:
-    headers = _headers(datasette, True)
+    headers = _headers(datasette, "json")
     origin = datasette.absolute_url(request, "/").removesuffix("/")
-    rows = [
-        shown.as_json(origin + row_path(datasette, answer, shown.match)) for shown in answer.shown
-    ]
-    result, next_url = answer.result, None
-    token = encode_token(result.next_key) if result.next_key else None
-    if token:
-        following = replace(answer.parameters, next=token)
-        link = page.short_link(datasette, answer.database, following, ".json")
-        next_url = datasette.absolute_url(request, link) if link else None
+    rows = [shown.as_json(origin + row_path(datasette, answer, shown)) for shown in answer.shown]
+    result, next_url = answer.result, _next_url(request, datasette, answer, ".json")
     if next_url:
         headers["Link"] = f'<{next_url}>; rel="next"'
     if answer.parameters.shape == "array":
@@ -196,14 +173,16 @@ def _as_json(request: Request, datasette: Datasette, answer: Answer) -> Response
     return Response.json(
         {
             "ok": True,
-            "database": answer.database,
+            **_asked(answer),
             "concepts": concepts_json(result),
+            "near_misses": near_misses_json(result),
             "rows": rows,
             "projects": result.projects,
             "total": result.total,
-            "truncated": token is not None,
-            "next": token,
+            "truncated": answer.next is not None,
+            "next": answer.next,
             "next_url": next_url,
+            **context_json(result),
             "warnings": warnings_of(result),
         },
         headers=headers,

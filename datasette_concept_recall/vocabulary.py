@@ -12,6 +12,7 @@ from .index_schema import is_usable
 from .mapped import read_mapping
 from .mapping import Mapping
 from .matching import ConceptMatcher
+from .near_misses import NearMisses
 from .reading import Reader, as_text, reading
 
 
@@ -23,6 +24,7 @@ class Knowledge(NamedTuple):
 
     mapping: Mapping
     matcher: ConceptMatcher
+    near_misses: NearMisses
     names_are_plain: bool
 
 
@@ -55,7 +57,7 @@ class Vocabulary:
         self._remember = remember_connections
         self._lock = threading.Lock()
         self._names: list[str] | None = None
-        self._matcher = ConceptMatcher(())
+        self._matcher, self._near_misses = ConceptMatcher(()), NearMisses(())
         self._verified = threading.local()
         self._mapping: tuple[str, Mapping] | None = None  # with the schema it was read from
 
@@ -69,14 +71,14 @@ class Vocabulary:
         if reader.in_foreign_transaction:  # for this caller only
             mapping = self._read_mapping(reader)
             names, plain = _read_names(reader, mapping)
-            return Knowledge(mapping, self._matcher_of(names, share=False), plain)
+            return Knowledge(mapping, *self._finders_of(names, share=False), plain)
         version = _version(reader)
         known: _Verified | None = getattr(self._verified, "entry", None)
         if known and known.connection is reader.connection and known.version == version:
             return known.knowledge
         mapping = self._current_mapping(reader)
         names, plain = _read_names(reader, mapping)
-        knowledge = Knowledge(mapping, self._matcher_of(names), plain)
+        knowledge = Knowledge(mapping, *self._finders_of(names), plain)
         if self._remember:
             self._verified.entry = _Verified(reader.connection, version, knowledge)
         return knowledge
@@ -109,15 +111,17 @@ class Vocabulary:
         may_have_index = mapping.is_knowledge and bool(mapping.sources)
         return replace(mapping, is_indexed=may_have_index and is_usable(reader, mapping))
 
-    def _matcher_of(self, names: list[str], *, share: bool = True) -> ConceptMatcher:
+    def _finders_of(
+        self, names: list[str], *, share: bool = True
+    ) -> tuple[ConceptMatcher, NearMisses]:
         with self._lock:
             if names == self._names:
-                return self._matcher
-            matcher = self._built(names)
+                return self._matcher, self._near_misses
+            matcher, near_misses = self._built(names), NearMisses(names)
             self.builds += 1
             if share:
-                self._names, self._matcher = names, matcher
-            return matcher
+                self._names, self._matcher, self._near_misses = names, matcher, near_misses
+            return matcher, near_misses
 
     def _built(self, names: list[str]) -> ConceptMatcher:
         known, wanted = set(self._names or ()), set(names)

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,11 @@ MISSING = (
     " or Chrome; and pip install playwright"
 )
 START_SECONDS = 60
+PATIENCE = 15_000
+"""Milliseconds after which something is not going to appear on a page."""
+WIDTHS = {"wide": 1200, "phone": 400}
+WINDOWS = ["wide", "wide without script", "phone", "phone without script"]
+"""The names of `windows`; widths are in CSS pixels."""
 
 _ARGUMENTS = (
     "--no-sandbox",
@@ -73,11 +78,16 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def served(folder: Path, *databases: Path) -> Iterator[str]:
+def served(
+    folder: Path, *databases: Path, options: Sequence[str] = (), only_plugin: str | None = None
+) -> Iterator[str]:
     """The address of ``python -m datasette`` with these databases; it logs into the folder."""
     log = folder / "datasette.log"
-    command = [sys.executable, "-m", "datasette", "serve", *map(str, databases), "--port", "0"]
+    files = map(str, databases)
+    command = [sys.executable, "-m", "datasette", "serve", *files, "--port", "0", *options]
     kept = {key: value for key, value in os.environ.items() if not key.startswith("DATASETTE_")}
+    if only_plugin:
+        kept["DATASETTE_LOAD_PLUGINS"] = only_plugin
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder, env=kept)
     try:
@@ -140,6 +150,23 @@ class Visit:
 
 
 @contextmanager
+def windows(browser: Browser) -> Iterator[dict[str, BrowserContext]]:
+    """Wide and narrow, with and without JavaScript; opening one takes longer than most visits."""
+    opened = {
+        f"{name}{'' if scripts else ' without script'}": browser.new_context(
+            viewport={"width": width, "height": 800}, java_script_enabled=scripts
+        )
+        for name, width in WIDTHS.items()
+        for scripts in (True, False)
+    }
+    for context in opened.values():
+        context.set_default_timeout(PATIENCE)
+    yield opened
+    for context in opened.values():
+        context.close()
+
+
+@contextmanager
 def visit(context: BrowserContext, address: str) -> Iterator[Visit]:
     """A visitor with a page of its own; the visit ends well when nothing untoward happened."""
     page = context.new_page()
@@ -187,12 +214,20 @@ PALE_TEXT = """() => {
         return (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05) < 4.5;
     }).map(e => e.outerHTML.slice(0, 100));
 }"""
-FOCUSABLE = ".content :is(a[href], button, input:not([type=hidden]), textarea, summary, [tabindex])"
+FOCUSABLE = (
+    ".content :is(a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex])"
+)
 STOP = f"""() => {{
-    const e = document.activeElement, style = getComputedStyle(e);
-    return {{
-        name: e.value || e.textContent,
+    const e = document.activeElement, style = getComputedStyle(e), box = e.getBoundingClientRect();
+    return e.closest('.content') && {{
+        element: e.outerHTML.slice(0, 100),
         place: [...document.querySelectorAll('{FOCUSABLE}')].indexOf(e),
         outlined: style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2,
+        in_sight: box.width > 0 && box.bottom > 0 && box.top < innerHeight
+            && box.right > 0 && box.left < innerWidth,
     }};
 }}"""
+SHOWN_IN_ANOTHER_ORDER = """() => [...document.querySelectorAll('.content *')]
+    .filter(e => e.tabIndex > 0 || getComputedStyle(e).order !== '0'
+        || getComputedStyle(e).flexDirection.endsWith('-reverse'))
+    .map(e => e.outerHTML.slice(0, 100))"""

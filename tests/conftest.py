@@ -6,10 +6,17 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from datasette.app import Datasette
+
+import browser
+import hostile
+import visits
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext
 
 IS_1_0 = hasattr(Datasette, "add_query")
 """Whether the installed Datasette is a 1.0; tests ask this, never a version string."""
@@ -77,3 +84,30 @@ def rows(path: Path, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
     """What a query returns on a connection of its own."""
     with closing(sqlite3.connect(path)) as conn:
         return conn.execute(sql, parameters).fetchall()
+
+
+# --- for modules that hold browser tests, and no asynchronous ones --------------------------------
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A running Chromium."""
+    with browser.chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def windows(chromium: Browser) -> Iterator[dict[str, BrowserContext]]:
+    """Chromium's windows, by their names in `browser.WINDOWS`."""
+    with browser.windows(chromium) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def address(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the databases of `visits` are served, to whoever has a Chromium."""
+    folder = tmp_path_factory.mktemp("served")
+    databases = visits.build_kitchen(folder / "kitchen.db"), hostile.build(folder / "hostile.db")
+    # Of other plugins some write scripts into every page that do not run.
+    with browser.served(folder, *databases, only_plugin="datasette-concept-recall") as url:
+        yield url

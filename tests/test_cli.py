@@ -135,7 +135,7 @@ def test_recall_as_json_has_the_keys_of_the_api(path: Path) -> None:
     """The same names as over HTTP, but for what only a server has; text is not escaped."""
     answer = json.loads(good("recall", path, QUESTION, "--json", "--limit", 1))
     assert list(answer) == [
-        *("ok", "concepts", "rows", "projects", "total", "truncated", "warnings"),
+        *("ok", "concepts", "near_misses", "rows", "projects", "total", "truncated", "warnings"),
     ]
     assert answer["concepts"] == [
         {"name": "C++", "mentions": 1, "total": 3},

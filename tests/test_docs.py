@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shlex
@@ -11,17 +12,25 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from datasette.cli import cli
 
 from datasette_concept_recall import sql_functions, word_match
 from datasette_concept_recall.canned_sql import canned_queries
 from datasette_concept_recall.cli import concept_recall
+from datasette_concept_recall.config import ConceptsConfig, SourceConfig, parse_configuration
 from datasette_concept_recall.demo import build_demo
 from datasette_concept_recall.mapped import read_mapping
-from datasette_concept_recall.presenting import ShownMatch, concepts_json, show_matches
+from datasette_concept_recall.models import RecallRequest
+from datasette_concept_recall.presenting import (
+    ShownMatch,
+    concepts_json,
+    context_json,
+    show_matches,
+)
 from datasette_concept_recall.reading import reading
-from datasette_concept_recall.search import recall_by_text
+from datasette_concept_recall.search import recall, recall_by_text
 from datasette_concept_recall.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parent.parent
@@ -116,6 +125,17 @@ def test_the_json_page_names_every_key(demo: sqlite3.Connection) -> None:
     assert {"next", "next_url"} <= documented
 
 
+def test_the_example_of_a_context_is_true(demo: sqlite3.Connection) -> None:
+    """The context that is shown is that of the demo, and its keys stand in the table."""
+    result = recall(demo, RecallRequest(text="timestamps", budget=250))
+    assert [result.context and result.context.text] == blocks("markdown")
+    text = (ROOT / "docs" / "json-api.md").read_text("utf-8")
+    for key in context_json(result):
+        assert f"\n| `{key}` | " in text
+    assert show_matches(result)[0].as_json("")["in_context"] in ("whole", "excerpt")
+    assert "`in_context`, which is `whole` or `excerpt`" in text
+
+
 def test_the_sql_page_names_every_query_with_its_parameters(demo: sqlite3.Connection) -> None:
     """The table of canned queries is complete."""
     text = (ROOT / "docs" / "sql.md").read_text("utf-8")
@@ -132,6 +152,17 @@ def test_the_readme_names_every_option_of_the_recall_command() -> None:
     for option in concept_recall.commands["recall"].params:
         for name in option.opts:
             assert not name.startswith("--") or name in text
+
+
+def test_the_configuration_page_names_every_key() -> None:
+    """The tables of keys are complete and hold no other ones, and the example can be read."""
+    text = (ROOT / "docs" / "other-databases.md").read_text("utf-8")
+    documented = set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (`.*?) \|", text, re.M))))
+    kinds = (ConceptsConfig, SourceConfig)
+    assert documented == {key.name for kind in kinds for key in dataclasses.fields(kind)}
+    for block in blocks("yaml"):
+        plugins = yaml.safe_load(block).get("plugins", {})
+        assert parse_configuration(plugins.get("datasette-concept-recall")) is not None
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:

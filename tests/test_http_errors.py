@@ -11,7 +11,7 @@ import pytest
 
 import knowledge
 from conftest import MakeDatasette, actor_cookie
-from datasette_concept_recall import views
+from datasette_concept_recall import asking
 from served import JSON, PRIVATE, assert_error, build, get
 
 
@@ -154,13 +154,13 @@ async def test_a_recall_that_takes_too_long_is_400(
         raise sqlite3.OperationalError("disk I/O error")
 
     datasette = make_datasette(path)
-    monkeypatch.setattr(views, "recall", interrupted)
+    monkeypatch.setattr(asking, "recall", interrupted)
     response = await datasette.client.get("/knowledge/-/recall.json?q=RAG")
     assert_error(response, 400, "stopped by the time limit (sql_time_limit_ms)")
     response = await datasette.client.get("/knowledge/-/recall?q=RAG")
     assert response.status_code == 400
     assert "stopped by the time limit" in response.text
-    monkeypatch.setattr(views, "recall", broken)
+    monkeypatch.setattr(asking, "recall", broken)
     response = await datasette.client.get("/knowledge/-/recall.json?q=RAG")
     assert_error(response, 500, "The database cannot be read: disk I/O error")
 

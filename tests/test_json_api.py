@@ -26,7 +26,7 @@ async def test_the_names_of_all_keys_are_what_programs_rely_on(
     """These literals are the API: changing one breaks somebody's program."""
     answer = await get(make_datasette(path), "q=RAG+and+rag+in+C%2B%2B&_size=1&_next=2.1.2.0")
     assert list(answer) == [
-        *("ok", "database", "concepts", "rows", "projects", "total"),
+        *("ok", "database", "concepts", "near_misses", "rows", "projects", "total"),
         *("truncated", "next", "next_url", "warnings"),
     ]
     (first, _) = answer["concepts"]
@@ -52,6 +52,7 @@ async def test_an_answer_in_full(path: Path, make_datasette: MakeDatasette) -> N
             {"name": "C++", "mentions": 1, "total": 3},
             {"name": "RAG", "mentions": 2, "total": 25},
         ],
+        "near_misses": [],
         "projects": ["Compilers"],
         "total": 25,
         "truncated": True,

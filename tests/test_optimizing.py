@@ -154,7 +154,10 @@ def test_a_writer_and_a_reader_go_on_as_before(path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("drop table concepts", "There are no concepts with tagged items in this database"),
+        (
+            "drop table concepts",
+            "There are no concepts with tagged items in the tables of a knowledge database here",
+        ),
         (
             "alter table records rename to r; create view records as select * from r",
             "records is a view, and its changes could not be followed",

@@ -82,13 +82,14 @@ QUESTIONS = [
     *("", "?q=RAG+and+C%2B%2B", "?q=RAG&_size=1", "?q=RAG&_size=100", "?q=RAG&_shape=array"),
     *("?q=RAG&project=secret+of+projects", "?concept=records+only", "?q=RAG&type=record"),
     *("?q=RAG&type=document_gist&type=observation", "?q=nothing", "?concept=unknown"),
+    "?q=RAG&budget=150",
 ]
 
 
 async def recalls(datasette: Datasette, **more: Any) -> list[tuple[int, str]]:
-    """Status and text of every page and JSON answer, without tokens and links to queries."""
+    """Status and text of every page, JSON and context, without tokens and links to queries."""
     found = []
-    for extension in ("", ".json"):
+    for extension in ("", ".json", ".md"):
         for question in QUESTIONS:
             response = await datasette.client.get(f"/k/-/recall{extension}{question}", **more)
             varying = (

@@ -1,0 +1,31 @@
+"""What happens when Datasette starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from datasette.utils import StartupError
+
+from . import instances, queries
+from .errors import BadConfiguration
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+
+
+class WronglyConfigured(StartupError, click.ClickException):
+    """Datasette cannot start as it is configured; its command prints this as one line."""
+
+
+async def start(datasette: Datasette) -> None:
+    """Stops Datasette when it is configured wrongly (`WronglyConfigured`); else makes it ready.
+
+    The vocabularies are loaded in the background. On 1.0 the canned queries are stored.
+    """
+    try:
+        await instances.check_configuration(datasette)
+    except BadConfiguration as error:
+        raise WronglyConfigured(str(error.within(f"plugins.{instances.PLUGIN}"))) from error
+    instances.warm_up(datasette)
+    await queries.store(datasette)
