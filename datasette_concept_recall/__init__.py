@@ -43,10 +43,15 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Datas
 
 @hookimpl
 def register_routes() -> list[tuple[str, Callable[..., Any]]]:
-    """The page and the JSON API."""
-    from . import views
+    """The pages and the JSON API."""
+    from . import concept_views, views
 
-    return [(views.ROUTE, views.recall_view), (views.ROUTE_OF_ALL, views.recall_view)]
+    return [
+        (views.ROUTE, views.recall_view),
+        (views.ROUTE_OF_ALL, views.recall_view),
+        (concept_views.LIST_ROUTE, concept_views.list_view),
+        (concept_views.ONE_ROUTE, concept_views.one_view),
+    ]
 
 
 @hookimpl
@@ -185,6 +190,18 @@ def register_facet_classes() -> list[type]:
     from . import facets
 
     return [facets.ConceptFacet]
+
+
+@hookimpl
+def render_cell(value: Any, database: str | None, datasette: Datasette) -> Any:
+    """``[[Name]]`` in a cell as a link to the page of the concept."""
+    if not isinstance(value, str) or "[[" not in value:  # nearly always, and for every cell
+        return None
+    from . import cells
+
+    if database is None or not cells.may_link(datasette, database, value):
+        return None
+    return lambda: cells.linked(datasette, database, value)
 
 
 @hookimpl

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from datasette_agent.tools import AgentTool
 
 from .errors import RecallError
-from .tools import TOOLS, Tool
+from .toolbox import Tool
+from .tools import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -130,8 +130,10 @@ def _add_neighbour(svg: Element, each: Neighbour, x: float, y: float) -> None:
     link = _add(svg, "a", href=each.href)
     items = "item" if each.shared == 1 else "items"
     SubElement(link, "title").text = f"{shown}: {each.shared:,} {items} in common"
-    width = min(width_of(label) * _EM + 4, room)
-    _box(link, x + 8 if outwards > 0 else x - 8 - width, y - 12, width, 24, fill=_WHITE)
+    width = min(width_of(label) * _EM, room) + 16
+    # Nothing to be seen, but to be hit by a finger.
+    left = x - 6 if outwards > 0 else x + 6 - width
+    _box(link, left, y - 12, width, 24, **{"fill-opacity": "0"})
     _add(link, "circle", cx=f"{x:.2f}", cy=f"{y:.2f}", r="5", fill=_BLUE)
     _text(link, x + 10 * outwards, y + 4, label, "start" if outwards > 0 else "end", _BLUE)
 
@@ -167,7 +169,8 @@ def _add(parent: Element, tag: str, **attributes: str) -> Element:
 
 def _box(parent: Element, x: float, y: float, width: float, height: float, **more: str) -> Element:
     place = {"x": x, "y": y, "width": width, "height": height}
-    return _add(parent, "rect", **{key: f"{value:.2f}" for key, value in place.items()}, **more)
+    written = {key: f"{value:.2f}" for key, value in place.items()}
+    return _add(parent, "rect", **written, **more)
 
 
 def _text(parent: Element, x: float, y: float, text: str, anchor: str, fill: str = _QUIET) -> None:

@@ -15,6 +15,14 @@ class UnknownProject(RecallError):
         self.project = project
 
 
+class UnknownConcept(RecallError):
+    """There is no concept of this name in the database."""
+
+    def __init__(self, name: str) -> None:
+        shown = name if len(name) <= 200 else name[:200] + "…"
+        super().__init__(f"There is no concept named {shown} in this database")
+
+
 class BadParameter(RecallError):
     """A parameter has a value that cannot be used; the message names both."""
 

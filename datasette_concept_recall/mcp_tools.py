@@ -12,7 +12,8 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field, SkipValidation, WithJsonSchema
 
 from .errors import RecallError
-from .tools import TOOLS, Tool
+from .toolbox import Tool
+from .tools import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from .compat import Actor
 
+_TEMPLATES = (page.TEMPLATE, "concept_recall_concepts.html", "concept_recall_concept.html")
+
 Action = dict[str, str]
 """An entry of a menu: ``href``, ``label`` and, shown by 1.0 only, ``description``."""
 
@@ -128,7 +130,7 @@ def _all_concepts(datasette: Datasette, database: str) -> Action:
 
 def css_urls(datasette: Datasette, template: str, request: Request | None) -> list[str]:
     """The stylesheet, for our own pages and for those of rows with a panel of ours."""
-    if template == page.TEMPLATE or rows.has_panel(request):
+    if template in _TEMPLATES or rows.has_panel(request):
         return [static_path(datasette, "concept-recall.css")]
     return []
 

@@ -15,7 +15,7 @@ from .excerpts import ELLIPSIS, Segment, echo, first_line, plain
 from .folding import canonical_name
 from .models import NearMiss
 from .parameters import Parameters
-from .paths import LONGEST_LINK, recall_path
+from .paths import LONGEST_LINK, concept_link, concepts_path, recall_path
 from .presenting import Answer, ShownMatch, badges, row_path
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ async def result_html(datasette: Datasette, request: Request, scope: Scope, answ
         "json_link": links.to(".json"),
         "markdown_link": links.to(".md"),
         "query_link": await _query_link(datasette, request, answer),
-        "concepts_link": _concepts_link(datasette, answer),
+        "concepts_link": None
+        if answer.database is None
+        else concepts_path(datasette, answer.database),
     }
     return await _render(datasette, request, scope, answer.parameters, context)
 
@@ -148,7 +150,9 @@ class _Links:
         return short_link(self._datasette, self._answer.database, changed, extension)
 
     def concept(self, name: str) -> str | None:
-        """The link to everything tagged with one concept, however this page is narrowed."""
+        """The page of a concept; of several databases everything that is tagged with it."""
+        if self._answer.database is not None:
+            return concept_link(self._datasette, self._answer.database, name)
         return self.to(text="", names=(name,), types=(), project=None)
 
     def next(self) -> str | None:
@@ -217,17 +221,6 @@ class _Links:
         ]
         without = counts.get(None, 0)
         return [*found, Narrowing("no project", without, False, None)] if without else found
-
-
-def _concepts_link(datasette: Datasette, answer: Answer) -> str | None:
-    """The table of the concepts, where there is one and only one."""
-    if answer.database is None:
-        return None
-    mapping = answer.parts[0].mapping
-    if mapping.concepts is None or mapping.concepts.table is None:
-        return None
-    table: str = datasette.urls.table(answer.database, mapping.spelled(mapping.concepts.table))
-    return table
 
 
 def _item(datasette: Datasette, answer: Answer, shown: ShownMatch, links: _Links) -> dict[str, Any]:

@@ -1,29 +1,21 @@
-"""What programs and language models may ask for: four tools, whoever offers them to a model.
-
-A tool is given the values that a model chose, looks into every database that the actor may see,
-and answers with an object that says nothing twice. Where there are several databases a reference
-has the name of its database before it: ``library/record:12``.
-"""
+"""The tools for programs and language models, whoever offers them: `TOOLS`."""
 
 from __future__ import annotations
 
-import re
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-from datasette import Forbidden, NotFound
 
 from . import asking
 from .asking import Scope, Sight
 from .budgeting import LARGEST_BUDGET
-from .errors import BadParameter, RecallError
+from .concept_tools import LIST_CONCEPTS, SHOW_CONCEPT
+from .errors import BadParameter
 from .excerpts import plain
 from .items import read_item
 from .models import ConceptMatch
-from .parameters import Parameters, checked_text
-from .presenting import Answer, badges, concepts_json, item_path, warnings_of
+from .parameters import Parameters
+from .presenting import Answer, concepts_json, item_path, warnings_of
+from .toolbox import TEXT, Given, Tool, ToolFailed, about, number, ref_of, some, text, texts
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -36,104 +28,14 @@ MOST_ITEMS = 100
 MOST_TEXT = 40_000
 """So many characters of an item's text are given at most."""
 
-Given = Mapping[str, object]
-
-
-class ToolFailed(RecallError):
-    """A tool cannot answer; the message is for the model."""
-
-
-@dataclass(frozen=True)
-class Tool:
-    """A tool as it is described to a model, and the function that answers.
-
-    ``parameters`` holds the JSON schema of each parameter.
-    """
-
-    name: str
-    description: str
-    parameters: dict[str, dict[str, Any]]
-    answer: Callable[[Datasette, Actor, Scope, Given], Awaitable[dict[str, Any]]]
-    required: tuple[str, ...] = field(default=())
-
-    @property
-    def input_schema(self) -> dict[str, Any]:
-        """The JSON schema of all parameters as one object."""
-        schema: dict[str, Any] = {"type": "object", "properties": self.parameters}
-        return {**schema, "required": list(self.required), "additionalProperties": False}
-
-    async def call(self, datasette: Datasette, actor: Actor, given: Given) -> dict[str, Any]:
-        """What the tool answers to an actor. Raises `RecallError`, whose message is for the model.
-
-        A value that is None counts as not given.
-        """
-        for name in given:
-            if name not in self.parameters:
-                known = ", ".join(self.parameters)
-                raise BadParameter(f"{self.name} has no parameter {name}; it has {known}")
-        chosen = {name: value for name, value in given.items() if value is not None}
-        try:
-            scope = await _scope(datasette, actor)
-            return await self.answer(datasette, actor, scope, chosen)
-        except (Forbidden, NotFound) as error:
-            raise ToolFailed(str(error)) from error
-        except sqlite3.Error as error:
-            raise ToolFailed(f"The database cannot be read: {error}") from error
-
-
-async def _scope(datasette: Datasette, actor: Actor) -> Scope:
-    """What the actor may ask; a single database is asked alone."""
-    scope = await asking.scope_of(datasette, actor, None)
-    if not scope.sights:
-        raise ToolFailed(" ".join(scope.warnings))
-    if len(scope.sights) == 1 and not scope.warnings:
-        return Scope(scope.sights[0].database, scope.sights)
-    return scope
-
-
-# --- the values that a model chose ---------------------------------------------------------------
-
-
-def _text(given: Given, name: str) -> str:
-    """A text; a number is taken for one. Raises `BadParameter` and `TextTooLong`."""
-    value = given.get(name, "")
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise BadParameter(f"{name} is not a text")
-    return checked_text(str(value))
-
-
-def _texts(given: Given, name: str) -> tuple[str, ...]:
-    """A list of texts; a single one is taken for a list of one."""
-    values = given.get(name, ())
-    several = values if isinstance(values, list | tuple) else [values]
-    texts = (_text({name: value}, name) for value in several)
-    return tuple(dict.fromkeys(text for text in texts if text.strip()))
-
-
-def _number(given: Given, name: str, default: int | None, largest: int) -> int | None:
-    """A whole number from 1, also when it is written as a text or with a fraction of zero."""
-    value = given.get(name, default)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value):
-        value = int(value)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= largest:
-        raise BadParameter(f"{name} is not a whole number from 1 to {largest}")
-    return value
-
-
-# --- recall --------------------------------------------------------------------------------------
-
 
 async def _recall(datasette: Datasette, actor: Actor, scope: Scope, given: Given) -> dict[str, Any]:
     parameters = Parameters(
-        text=_text(given, "text"),
-        names=_texts(given, "concepts"),
-        project=_text(given, "project") or None,
-        size=_number(given, "limit", 5, MOST_ITEMS) or 5,
-        budget=_number(given, "budget", None, LARGEST_BUDGET),
+        text=text(given, "text"),
+        names=texts(given, "concepts"),
+        project=text(given, "project") or None,
+        size=number(given, "limit", 5, MOST_ITEMS) or 5,
+        budget=number(given, "budget", None, LARGEST_BUDGET),
     )
     if not parameters.asks:
         raise BadParameter("Give a text, or concepts, or both")
@@ -143,7 +45,7 @@ async def _recall(datasette: Datasette, actor: Actor, scope: Scope, given: Given
         "concepts": concepts_json(result),
         **_items_or_context(answer),
         "total": result.total,
-        **_some(
+        **some(
             did_you_mean=[miss.concept for miss in result.near_misses],
             warnings=[*warnings_of(result), *_advice(answer)],
         ),
@@ -154,12 +56,12 @@ def _items_or_context(answer: Answer) -> dict[str, Any]:
     context = answer.result.context
     if context is None:
         items = [
-            {**_about(each.match, each.database), **_some(excerpt=plain(each.excerpt))}
+            {**about(each.match, each.database), **some(excerpt=plain(each.excerpt))}
             for each in answer.shown
         ]
         return {"items": items}
-    skipped = [_ref(item.match.ref, item.database) for item in context.skipped]
-    return {"context": context.text, "tokens": context.tokens, **_some(skipped=skipped)}
+    skipped = [ref_of(item.match.ref, item.database) for item in context.skipped]
+    return {"context": context.text, "tokens": context.tokens, **some(skipped=skipped)}
 
 
 def _advice(answer: Answer) -> list[str]:
@@ -169,37 +71,13 @@ def _advice(answer: Answer) -> list[str]:
     return []
 
 
-def _about(match: ConceptMatch, database: str | None) -> dict[str, Any]:
-    """What tells an item apart and whether it still holds, without its text."""
-    status = [words for _, words in badges(match)] or [match.status or ""]
-    return _some(
-        ref=_ref(match.ref, database),
-        kind=match.kind,
-        title=match.title,
-        project=match.project,
-        date=match.created_at.date().isoformat() if match.created_at else None,
-        status=", ".join(status),
-        superseded_by=[_ref(ref, database) for ref in match.superseded_by],
-        concepts=list(match.concepts),
-    )
-
-
-def _ref(ref: str, database: str | None) -> str:
-    return ref if database is None else f"{database}/{ref}"
-
-
-def _some(**values: Any) -> dict[str, Any]:
-    """The values that say something."""
-    return {name: value for name, value in values.items() if value not in (None, "", [])}
-
-
 # --- get_item ------------------------------------------------------------------------------------
 
 
 async def _get_item(
     datasette: Datasette, actor: Actor, scope: Scope, given: Given
 ) -> dict[str, Any]:
-    ref = _text(given, "ref").strip()
+    ref = text(given, "ref").strip()
 
     def read(conn: sqlite3.Connection, sight: Sight) -> tuple[bool, ConceptMatch] | None:
         """The item, and whether the reference names its database."""
@@ -220,22 +98,20 @@ async def _get_item(
         message = f"There is no item {ref!r} that you may see. A ref looks like {example}."
         raise ToolFailed(" ".join([message, *warnings]))
     if len(candidates) > 1:
-        refs = ", ".join(_ref(match.ref, sight.database) for sight, match in candidates)
+        refs = ", ".join(ref_of(match.ref, sight.database) for sight, match in candidates)
         raise ToolFailed(f"Several databases have an item {ref!r}. It is one of: {refs}.")
     ((sight, match),) = candidates
     database = None if scope.database is not None else sight.database
-    text = match.body
+    body = match.body
     return {
-        **_about(match, database),
+        **about(match, database),
         "page": item_path(datasette, sight.database, sight.visible, match),
-        "text": text[:MOST_TEXT],
-        **_some(text_is_cut_from=len(text) if len(text) > MOST_TEXT else None),
+        "text": body[:MOST_TEXT],
+        **some(text_is_cut_from=len(body) if len(body) > MOST_TEXT else None),
     }
 
 
 # --- as models see them --------------------------------------------------------------------------
-
-_TEXT = {"type": "string"}
 
 RECALL = Tool(
     "recall",
@@ -248,17 +124,17 @@ RECALL = Tool(
     ' Example: {"text": "What was decided about the GIL?", "budget": 800}',
     {
         "text": {
-            **_TEXT,
+            **TEXT,
             "description": "A question, a sentence or a page of text: every concept it names by its"
             " name counts. The more specific words it has, the better the ranking.",
         },
         "concepts": {
             "type": "array",
-            "items": _TEXT,
+            "items": TEXT,
             "description": "Names of concepts to look for besides those in the text, in any letter"
             " case, as list_concepts gives them.",
         },
-        "project": {**_TEXT, "description": "Only items of the project with exactly this name."},
+        "project": {**TEXT, "description": "Only items of the project with exactly this name."},
         "limit": {
             "type": "integer",
             "minimum": 1,
@@ -285,7 +161,7 @@ GET_ITEM = Tool(
     ' Example: {"ref": "record:12"}',
     {
         "ref": {
-            **_TEXT,
+            **TEXT,
             "description": "The ref of the item, as another tool gave it. Where there are several"
             " databases it begins with the name of one and a slash: library/record:12.",
         }
@@ -294,4 +170,4 @@ GET_ITEM = Tool(
     ("ref",),
 )
 
-TOOLS = (RECALL, GET_ITEM)
+TOOLS = (RECALL, LIST_CONCEPTS, SHOW_CONCEPT, GET_ITEM)

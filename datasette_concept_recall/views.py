@@ -41,21 +41,23 @@ _BUDGETS = {"html": None, "json": "", "md": "2000"}
 async def recall_view(request: Request, datasette: Datasette) -> Response:
     """Answers ``/{database}/-/recall`` and ``/-/recall``, and both with ``.json`` and ``.md``."""
     form = request.url_vars.get("format") or "html"
-    headers = _headers(datasette, form)
+    headers = headers_of(datasette, form)
     if request.method == "OPTIONS":
         return Response.text("ok", headers=headers)
     try:
-        database = _database_name(request, datasette)
+        database = database_of(request, datasette)
         return await _respond(request, datasette, database, form)
     except (Forbidden, NotFound) as error:
         if form == "html":
             raise  # Datasette's own pages: a login plugin may act on the first
-        return _error(form, str(error), 403 if isinstance(error, Forbidden) else 404, headers)
+        return error_response(
+            form, str(error), 403 if isinstance(error, Forbidden) else 404, headers
+        )
     except sqlite3.Error as error:
         if form == "html":
             raise
         print_exc()  # as Datasette does
-        return _error(form, f"The database cannot be read: {error}", 500, headers)
+        return error_response(form, f"The database cannot be read: {error}", 500, headers)
 
 
 class MethodNotAllowed(RecallError):
@@ -68,7 +70,7 @@ def _status(error: RecallError) -> int:
     return 413 if isinstance(error, TextTooLong) else 400
 
 
-def _error(form: str, message: str, status: int, headers: dict[str, str]) -> Response:
+def error_response(form: str, message: str, status: int, headers: dict[str, str]) -> Response:
     """An error for a program; one that asked for Markdown is given the sentence alone."""
     if form == "md":
         return Response.text(f"{message}\n", status=status, headers=headers)
@@ -76,7 +78,8 @@ def _error(form: str, message: str, status: int, headers: dict[str, str]) -> Res
     return Response.json(body, status=status, headers=headers)
 
 
-def _headers(datasette: Datasette, form: str) -> dict[str, str]:
+def headers_of(datasette: Datasette, form: str) -> dict[str, str]:
+    """The headers of every answer in a format: whether scripts of other origins may read it."""
     headers: dict[str, str] = {}
     if form != "html" and datasette.cors:
         add_cors_headers(headers)
@@ -85,7 +88,7 @@ def _headers(datasette: Datasette, form: str) -> dict[str, str]:
     return headers
 
 
-def _database_name(request: Request, datasette: Datasette) -> str | None:
+def database_of(request: Request, datasette: Datasette) -> str | None:
     """The database of the address, None when it is that of all databases."""
     encoded = request.url_vars.get("database")
     if encoded is None:
@@ -113,11 +116,11 @@ async def _respond(
             return Response("", status=303, headers={"Location": link})
         answer = await asking.ask(datasette, request.actor, scope, parameters, form == "html")
     except RecallError as error:
-        status, headers = _status(error), _headers(datasette, form)
+        status, headers = _status(error), headers_of(datasette, form)
         if status == 405:
             headers["Allow"] = ", ".join(_METHODS)
         if form != "html":
-            return _error(form, str(error), status, headers)
+            return error_response(form, str(error), status, headers)
         if isinstance(error, UnknownProject):  # or the form would bring it again
             parameters = replace(parameters, project=None)
         known = tuple(kind for kind in parameters.types if kind in scope.kinds)
@@ -147,7 +150,7 @@ def _next_url(request: Request, datasette: Datasette, answer: Answer, extension:
 
 
 def _as_markdown(request: Request, datasette: Datasette, answer: Answer) -> Response:
-    headers = _headers(datasette, "md")
+    headers = headers_of(datasette, "md")
     next_url = _next_url(request, datasette, answer, ".md")
     if next_url:
         headers["Link"] = f'<{next_url}>; rel="next"'
@@ -160,7 +163,7 @@ def _as_markdown(request: Request, datasette: Datasette, answer: Answer) -> Resp
 
 
 def _as_json(request: Request, datasette: Datasette, answer: Answer) -> Response:
-    headers = _headers(datasette, "json")
+    headers = headers_of(datasette, "json")
     origin = datasette.absolute_url(request, "/").removesuffix("/")
     rows = [shown.as_json(origin + row_path(datasette, answer, shown)) for shown in answer.shown]
     result, next_url = answer.result, _next_url(request, datasette, answer, ".json")

@@ -117,6 +117,7 @@ KINDS = {
     "document_section": ("Section", "document_sections"),
 }
 
+
 def recall_by_concept_names(
     conn: sqlite3.Connection,
     names: Iterable[str],

@@ -34,12 +34,14 @@ async def listed(datasette: Datasette) -> dict[str, Any]:
     return {tool.name: tool for tool in tools}
 
 
-async def call(datasette: Datasette, name: str, actor: Any = None, **arguments: object) -> Any:
+async def call(
+    datasette: Datasette, tool_name: str, actor: Any = None, /, **arguments: object
+) -> Any:
     """What the agent's model is given for a call of a tool."""
     from datasette_agent.agent import prepare_tool_output_for_model
     from datasette_agent.tools import execute_agent_tool
 
-    tool = (await listed(datasette))[name]
+    tool = (await listed(datasette))[tool_name]
     output = await execute_agent_tool(tool, datasette, actor, arguments=arguments)
     return json.loads(prepare_tool_output_for_model(output))
 
@@ -88,6 +90,9 @@ async def test_a_private_table_is_private_to_other_actors(
     for actor, total in [(None, 23), ({"id": "cleo"}, 23), ({"id": "root"}, 25)]:
         answer = await call(datasette, "recall", actor, text="RAG")
         assert answer["total"] == total
+        listed = await call(datasette, "list_concepts", actor, search="RAG")
+        assert listed["concepts"] == [{"name": "RAG", "total": total}]
+        assert (await call(datasette, "show_concept", actor, name="RAG"))["total"] == total
         item = await call(datasette, "get_item", actor, ref="record:1")
         assert ("error" in item) is (total == 23)
 

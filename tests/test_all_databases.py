@@ -15,6 +15,7 @@ from datasette.app import Datasette
 from datasette.database import Database
 
 import foreign
+import hostile
 import knowledge
 from conftest import MakeDatasette, actor_cookie, file_bytes
 from datasette_concept_recall import asking
@@ -478,3 +479,31 @@ async def test_a_bug_is_no_warning(
     monkeypatch.setattr(asking, "recall", fail)
     response = await make_datasette(*two).client.get("/-/recall.json?q=rag")
     assert response.status_code == 500
+
+
+# --- hostile names -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio
+async def test_hostile_names_do_no_harm_among_all_databases(
+    two: list[Path], tmp_path: Path, make_datasette: MakeDatasette
+) -> None:
+    """Markup stays text on every page, and the page of every row of every answer is there."""
+    datasette = make_datasette(*two)
+    odd = Database(datasette, path=str(hostile.build(tmp_path / "hostile.db")))
+    datasette.add_database(odd, name=f"{hostile.SCRIPT} a/b~%2F")
+    urls: set[str] = set()
+    for name in hostile.NAMES:
+        for query in ({"concept": name}, {"q": name, "_size": 3}, {"q": "w", "project": name}):
+            response = await datasette.client.get(f"/-/recall?{urlencode(query)}")
+            assert content(response).one("h1").words == "Recall in all databases"
+            assert hostile.SCRIPT not in response.text
+            answer = await ask(datasette, urlencode(query))
+            assert answer["databases"] == ["beta", "alpha", f"{hostile.SCRIPT} a/b~%2F"]
+            urls.update(row["url"] for row in answer["rows"])
+            if answer["next_url"]:
+                urls.add(answer["next_url"])
+    assert len(urls) > 300
+    for url in sorted(urls)[::7]:
+        assert (await datasette.client.get(url)).status_code == 200, url

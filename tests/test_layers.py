@@ -28,10 +28,10 @@ LAYERS = [
         "canned_sql "
         "vocabulary recall changes recall_index "
         "lexical embedders semantic",
-        "search related items inspecting indexing index_building optimizing decision_records demo",
+        "search concepts related items inspecting indexing index_building optimizing decision_records demo",
         "compat paths instances access sql_functions queries starting guards filters parameters "
-        "presenting asking filters facets page rows menus jumping views tools mcp_tools agent_tools "
-        "cli",
+        "presenting asking filters facets page rows menus jumping cells views concept_views toolbox concept_tools "
+        "tools mcp_tools agent_tools cli",
         "__init__",
     )
 ]

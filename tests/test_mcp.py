@@ -68,10 +68,15 @@ async def test_what_was_decided_about_the_gil(peps_address: str) -> None:
         answer = await called(client, "recall", text=question, budget=800)
         ref = answer["context"].partition("- ref: ")[2].split()[0]
         item = await called(client, "get_item", ref=ref)
+        concept = await called(client, "show_concept", name="gil")
+        listed = await called(client, "list_concepts", search="free")
     assert answer["concepts"] == [{"name": "GIL", "mentions": 1, "total": answer["total"]}]
     assert 400 < tokens_of(answer["context"]) == answer["tokens"] <= 800
     assert "GIL" in answer["context"].partition("\n> ")[2]
     assert "GIL" in item["concepts"]
+    assert (concept["name"], concept["total"]) == ("GIL", answer["total"])
+    assert len(concept["newest"]) == 5
+    assert all("free" in concept["name"].casefold() for concept in listed["concepts"])
 
 
 @pytest.mark.asyncio
@@ -91,6 +96,7 @@ async def test_a_private_table_is_private_to_who_is_not_signed_in(address: str) 
     """The actor of the HTTP request is the one who asks; nothing is shown or counted to others."""
     async with mcp_session(address, ANONYMOUS) as client:
         seen = await called(client, "recall", text="RAG and C++", limit=100)
+        assert (await called(client, "show_concept", name="RAG"))["total"] == 23
         assert "There is no item 'record:1'" in await refused(client, "get_item", ref="record:1")
     async with mcp_session(address, ROOT) as client:
         whole = await called(client, "recall", text="RAG and C++", limit=100)
@@ -110,6 +116,7 @@ async def test_bad_values_are_answered_with_a_sentence(address: str) -> None:
         assert "limit is not a whole" in await refused(client, "recall", text="RAG", limit=1000)
         assert "budget is not a whole" in await refused(client, "recall", text="RAG", budget="no")
         assert "There is no item" in await refused(client, "get_item", ref="<script>")
+        assert "no concept named" in await refused(client, "show_concept", name="<script>")
         assert "There is no project" in await refused(client, "recall", text="RAG", project="Nope")
 
 

@@ -40,7 +40,7 @@ async def test_without_a_question_the_page_says_what_it_does(
     for query in ("", "q=", "q=+%0A", "type=record", "project=Search"):
         page = content(await datasette.client.get(f"{PAGE}?{query}"))
         assert page.one("p", "recall-intro").words.startswith("Type a sentence")
-        assert page.one("p", "recall-intro").links() == ["/knowledge/concepts"]
+        assert page.one("p", "recall-intro").links() == ["/knowledge/-/concepts"]
         assert not page.all("h2")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -20,6 +21,8 @@ import served
 from conftest import MakeDatasette
 from datasette_concept_recall import asking
 from datasette_concept_recall.budgeting import tokens_of
+from datasette_concept_recall.concept_tools import MOST_CONCEPTS
+from datasette_concept_recall.demo import build_demo
 from datasette_concept_recall.errors import RecallError
 from datasette_concept_recall.tools import MOST_TEXT, TOOLS
 from served import PRIVATE
@@ -49,20 +52,20 @@ def two(tmp_path: Path) -> list[Path]:
 
 
 async def call(
-    datasette: Datasette, name: str, actor: dict[str, Any] | None = None, **given: object
+    datasette: Datasette, tool_name: str, actor: dict[str, Any] | None = None, /, **given: object
 ) -> dict[str, Any]:
     """What a tool answers, which can be written as JSON."""
     await datasette.invoke_startup()
-    (tool,) = [tool for tool in TOOLS if tool.name == name]
+    (tool,) = [tool for tool in TOOLS if tool.name == tool_name]
     answer = await tool.call(datasette, actor, given)
     assert json.loads(json.dumps(answer)) == answer
     return answer
 
 
-async def refused(datasette: Datasette, name: str, **given: object) -> str:
+async def refused(datasette: Datasette, tool_name: str, /, **given: object) -> str:
     """The message with which a tool refuses to answer."""
     with pytest.raises(RecallError) as error:
-        await call(datasette, name, **given)
+        await call(datasette, tool_name, **given)
     return str(error.value)
 
 
@@ -238,7 +241,126 @@ async def test_an_item_that_is_not_there_is_refused(
     assert message.endswith("that you may see. A ref looks like record:12.")
 
 
+# --- list_concepts and show_concept --------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_concepts_are_listed_by_their_use(path: Path, make_datasette: MakeDatasette) -> None:
+    """Those with most items first; a search is a part of a name in any letter case."""
+    datasette = make_datasette(path)
+    answer = await call(datasette, "list_concepts")
+    listed = [("RAG", 25), ("C++", 3), ("unused", 0)]
+    assert answer == {
+        "concepts": [{"name": name, "total": total} for name, total in listed],
+        "total": 3,
+    }
+    found = await call(datasette, "list_concepts", search=" aG ")
+    assert found == {"concepts": [{"name": "RAG", "total": 25}], "total": 1}
+    assert await call(datasette, "list_concepts", search="nobody") == {"concepts": [], "total": 0}
+
+
+@pytest.mark.asyncio
+async def test_of_very_many_concepts_the_most_used_are_listed(
+    tmp_path: Path, make_datasette: MakeDatasette
+) -> None:
+    """The answer says how many there are, and how to see others; descriptions are cut to a line."""
+    with closing(knowledge.create(tmp_path / "k.db")) as conn:
+        for number in range(MOST_CONCEPTS + 20):
+            knowledge.add_concept(conn, f"concept {number}", description="Word " * 100)
+        knowledge.add_observation(conn, "used", concepts=["concept 110"])
+        conn.commit()
+    datasette = make_datasette(tmp_path / "k.db")
+    answer = await call(datasette, "list_concepts")
+    assert (len(answer["concepts"]), answer["total"]) == (MOST_CONCEPTS, MOST_CONCEPTS + 20)
+    assert answer["concepts"][0]["name"] == "concept 110"
+    assert len(answer["concepts"][0]["description"]) <= 121
+    assert answer["warnings"] == [
+        "These are the 100 most used. Give a search, or a longer one, to see others."
+    ]
+    assert "warnings" not in await call(datasette, "list_concepts", search="concept 11")
+
+
+@pytest.mark.asyncio
+async def test_a_concept_is_shown_with_what_is_around_it(
+    path: Path, make_datasette: MakeDatasette
+) -> None:
+    """Found in any letter case: counts, neighbours, and the newest items with their refs."""
+    datasette = make_datasette(path)
+    answer = await call(datasette, "show_concept", name="rag")
+    newest = answer.pop("newest")
+    assert answer == {
+        "name": "RAG",
+        "total": 25,
+        "kinds": {"Observation": 20, "Record": 2, "Document": 1, "Section": 2},
+        "latest": "2026-02-03",
+        "often_with": [{"name": "C++", "items": 3}],
+    }
+    assert [item["ref"] for item in newest] == [
+        "document_section:3",
+        *(f"observation:{number}" for number in (1, 2, 3, 4)),
+    ]
+    assert newest[1]["title"] == "Note 0 about <b>RAG</b>"
+    assert newest[0] == {
+        "ref": "document_section:3",
+        "kind": "Section",
+        "title": "Handbook / Other",
+        "project": "Search",
+        "date": "2026-02-03",
+        "status": "unsummarized, not reviewed",
+    }
+    assert await call(datasette, "show_concept", name="unused") == {"name": "unused", "total": 0}
+    message = await refused(datasette, "show_concept", name="nobody")
+    assert message == "There is no concept named 'nobody'; list_concepts finds names."
+    assert "There is no concept named ''" in await refused(datasette, "show_concept")
+
+
+@pytest.mark.asyncio
+async def test_an_identifier_and_a_description_are_told(
+    tmp_path: Path, make_datasette: MakeDatasette
+) -> None:
+    """What is stored of a concept comes as it is, under all of its spellings."""
+    with closing(knowledge.create(tmp_path / "k.db")) as conn:
+        doi = {"identifier_type": "doi", "identifier_value": "10.1000/182"}
+        knowledge.add_concept(conn, "rag", description="Looks first, then writes.", **doi)
+        knowledge.add_observation(conn, "x", concepts=["RAG", "rag"])
+        conn.commit()
+    answer = await call(make_datasette(tmp_path / "k.db"), "show_concept", name="Rag")
+    del answer["newest"], answer["latest"]
+    assert answer == {
+        "name": "RAG",
+        "also_spelled": ["rag"],
+        "description": "Looks first, then writes.",
+        "identifiers": [{"type": "doi", "value": "10.1000/182"}],
+        "total": 1,
+        "kinds": {"Observation": 1},
+    }
+
+
 # --- several databases ---------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_concepts_of_several_databases_are_one_by_name(
+    two: list[Path], make_datasette: MakeDatasette
+) -> None:
+    """Counts are added, the newest items are those of all, and each says where it is."""
+    with closing(sqlite3.connect(two[1])) as conn:
+        conn.execute("update concepts set name = 'RAG' where name = 'rag'")
+        conn.commit()
+    datasette = make_datasette(*two)
+    answer = await call(datasette, "list_concepts")
+    assert answer["concepts"] == [
+        {"name": name, "total": total}
+        for name, total in [("rag", 3), ("jam", 2), ("bread", 1), ("soup", 1), ("x", 1)]
+    ]
+    shown = await call(datasette, "show_concept", name="Rag")
+    assert (shown["name"], shown["also_spelled"]) == ("rag", ["RAG"])
+    assert (shown["total"], shown["kinds"]) == (3, {"Record": 3})
+    assert shown["often_with"] == [{"name": "x", "items": 1}]
+    refs = [item["ref"] for item in shown["newest"]]
+    assert refs == ["one/record:1", "two/record:1", "two/record:2"]
+    jam = await call(datasette, "show_concept", name="jam")
+    assert jam["newest"][0]["ref"].startswith("a.b-c/meals:")
 
 
 @pytest.mark.asyncio
@@ -338,6 +460,11 @@ async def test_a_private_table_stays_private(
     assert seen["total"] == seen["concepts"][0]["total"] == len(left)
     context = await call(datasette, "recall", text="RAG", limit=100, budget=100_000)
     assert f"- ref: {kind}" not in context["context"]
+    listed = (await call(datasette, "list_concepts", search="RAG"))["concepts"]
+    assert listed == [{"name": "RAG", "total": len(left)}]
+    shown = await call(datasette, "show_concept", name="RAG")
+    assert sum(shown["kinds"].values()) == shown["total"] == len(left)
+    assert not [item for item in shown["newest"] if item["ref"].startswith(kind)]
     nowhere = await refused(datasette, "get_item", ref="shoe:1")
     assert await refused(datasette, "get_item", ref=ref) == nowhere.replace("shoe:1", ref)
     assert (await call(datasette, "get_item", ROOT, ref=ref))["ref"] == ref
@@ -354,6 +481,8 @@ async def test_a_private_database_leaves_no_trace(
         ("recall", {"text": "rag and jam"}),
         ("recall", {"text": "rag and jam", "budget": 50}),
         ("get_item", {"ref": "record:1"}),
+        ("list_concepts", {}),
+        ("show_concept", {"name": "rag"}),
     ]:
         assert await call(datasette, name, **given) == await call(alone, name, **given)
     for ref in ("two/record:1", "record:2", 'a.b-c/meals:["a/b, 2",2]'):
@@ -397,6 +526,10 @@ async def test_hostile_names_go_through_every_tool(
         context = await call(datasette, "recall", concepts=[name], budget=300)
         assert context["tokens"] <= 300
         await call(datasette, "recall", text="w", concepts=[name], project=name)
+        assert (await call(datasette, "list_concepts", search=name))["total"] >= 1
+        shown = await call(datasette, "show_concept", name=name)
+        assert shown["total"] >= 4
+        refs |= {item["ref"] for item in shown["newest"]}
     for ref in refs:
         assert (await call(datasette, "get_item", ref=ref))["ref"] == ref
     for name in hostile.NAMES:
@@ -413,6 +546,35 @@ def test_a_model_is_told_what_it_needs(tool: Any) -> None:
     for schema in tool.parameters.values():
         assert schema["description"].endswith(".")
     assert tool.input_schema["required"] == list(tool.required)
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "tools.md").read_text("utf-8")
+
+
+def test_the_page_on_tools_names_every_parameter() -> None:
+    """The table of tools is complete."""
+    for tool in TOOLS:
+        parameters = ", ".join(f"`{name}`" for name in tool.parameters)
+        assert f"| `{tool.name}` | {parameters} |" in PAGE
+
+
+EXAMPLES = re.findall(r"`(\w+)` with `(\{.*?\})`:\n\n```json\n(.*?)^```$", PAGE, re.M | re.S)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("name", "given", "shown"), EXAMPLES, ids=lambda text: text[:20])
+async def test_the_answers_on_the_page_on_tools_are_those_of_the_demo(
+    tmp_path: Path, make_datasette: MakeDatasette, name: str, given: str, shown: str
+) -> None:
+    """Every example of a call brings exactly the answer below it."""
+    build_demo(tmp_path / "concept-recall-demo.db")
+    datasette = make_datasette(tmp_path / "concept-recall-demo.db")
+    assert await call(datasette, name, **json.loads(given)) == json.loads(shown)
+
+
+def test_the_page_on_tools_has_examples() -> None:
+    """They are still written in the form that the test above reads."""
+    assert len(EXAMPLES) == 2
 
 
 # --- where nobody offers the tools ---------------------------------------------------------------

@@ -184,9 +184,11 @@ def test_nothing_is_asked_when_the_text_is_again_what_is_shown(typist: Typist) -
     until(page, lambda: len(held) == 1)
     page.keyboard.press("Backspace")
     typist.wait()
-    typist.see("1 concept found")
-    assert page.url.endswith("?q=butter")
     assert typist.results.get_attribute("aria-busy") is None
+    typist.wait(QUIET)
+    assert typist.announced == "30 items, 1 concept"
+    assert page.url.endswith("?q=butter")
+    assert len(typist.asked) == 1
 
 
 @pytest.mark.parametrize("can_abort", [True, False])
@@ -255,9 +257,11 @@ def test_a_screen_reader_is_told_once_when_the_keys_rest(typist: Typist) -> None
         typist.wait(QUIET - PAUSE)
     assert page.evaluate("window.announced") == []
     typist.wait(QUIET)
+    assert typist.announced == "37 items, 2 concepts"
+    typist.type(" ")
+    assert typist.announced == ""
     typist.search(" ", "2 concepts found")
-    same = "37 items, 2 concepts"
-    assert page.evaluate("window.announced") == [same, same]
+    assert page.evaluate("window.announced") == 2 * ["37 items, 2 concepts"]
     typist.search("ingredient number 7", "3 concepts found")
     assert typist.announced == "38 items, 3 concepts"
 
@@ -313,6 +317,49 @@ def test_the_button_needs_no_pause_and_loads_nothing_anew(typist: Typist) -> Non
     assert page.evaluate("document.activeElement.value") == "Recall"
     typist.wait(10 * PAUSE)
     assert len(typist.asked) == 1
+    entries = page.evaluate("history.length")
+    page.keyboard.press("Enter")
+    until(page, lambda: len(typist.asked) == 2)
+    typist.see("1 concept found")
+    assert page.evaluate("history.length") == entries
+
+
+def test_the_button_leads_to_the_first_page_again(typist: Typist) -> None:
+    """On a page that follows, the same text sent again is answered from its beginning."""
+    typist.recall("kitchen", q="butter")
+    following = typist.page.get_by_role("link", name="Next page").get_attribute("href")
+    page = typist.open(q="butter", _next=str(following).rpartition("_next=")[2])
+    typist.see("21–30 of 30 items")
+    page.get_by_role("button", name="Recall", exact=True).click()
+    typist.see("1–20 of 30 items")
+    assert page.url.endswith("/kitchen/-/recall?q=butter")
+
+
+def test_a_text_that_was_left_before_it_was_asked_is_asked_later(typist: Typist) -> None:
+    """When a browser puts such a text back into the form, results follow it."""
+    page = typist.open(q="butter")
+    typist.type(" toast")
+    page.goto(f"{typist.address}/kitchen")
+    page.go_back()
+    assert typist.text.input_value() == "butter toast"
+    typist.wait()
+    typist.see("2 concepts found")
+
+
+def test_who_types_while_an_earlier_entry_is_fetched_does_not_lose_it(typist: Typist) -> None:
+    """What is typed after going back is a new entry, behind the one that was gone back to."""
+    page = typist.open(q="butter")
+    typist.type(" toast")
+    typist.wait()
+    typist.see("2 concepts found")
+    held = hold(page, lambda request: request.url.endswith("?q=butter"))
+    page.go_back()
+    until(page, lambda: len(held) == 1)
+    typist.search(" ingredient number 7", "3 concepts found")
+    page.unroute_all()
+    page.go_back()
+    typist.see("1 concept found")
+    assert page.url.endswith("?q=butter")
 
 
 def test_back_and_forward_go_through_the_texts_that_somebody_stopped_at(typist: Typist) -> None:
@@ -421,6 +468,11 @@ def test_an_answer_that_is_not_the_page_is_shown_as_an_error(typist: Typist) -> 
     page.get_by_role("alert").wait_for()
     assert typist.results.inner_text() == "The results could not be loaded (status 403)."
     assert (page.url, page.get_by_role("heading", name="Log in").count()) == (before, 0)
+    page.unroute("**/-/recall?q=butters")
+    typist.type("s")
+    page.keyboard.press("Backspace")
+    typist.wait()
+    page.locator(".zero-results").wait_for()
     page.keyboard.press("Backspace")
     typist.wait()
     typist.see("1 concept found")

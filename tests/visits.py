@@ -106,6 +106,11 @@ PLACES = {
     "hostile markup": recall("hostile", " and ".join(MARKUP)),
     "every hostile name": recall("hostile", " and ".join(NAMES)),
     "actions of a database": Place("/kitchen", ours=".actions-menu-links"),
+    "actions of a table": Place("/kitchen/records", ours=".actions-menu-links"),
+    "row": Place("/kitchen/records/1", ours=".concept-recall-row"),
+    "row with every name": Place(
+        f"/hostile/records/{2 * len(NAMES) + 1}", ours=".concept-recall-row"
+    ),
 }
 
 OUR_PAGES = [name for name, place in PLACES.items() if place.ours == ".content"]

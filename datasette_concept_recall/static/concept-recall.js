@@ -70,7 +70,6 @@ function failure(message) {
   paragraph.textContent = message;
   fresh.append(paragraph);
   fresh.removeAttribute("aria-busy");
-  fresh.removeAttribute("data-summary");
   return fresh;
 }
 
@@ -114,7 +113,11 @@ async function follow(quiet = QUIET) {
 
 function followSoon() {
   stop();
-  timer = setTimeout(follow, PAUSE + Math.floor(text.value.length / 1000));
+  const pause = PAUSE + Math.floor(text.value.length / 1000);
+  timer = setTimeout(() => {
+    if (fieldsOf(form) !== shown) follow();
+    else timer = setTimeout(settle, QUIET);
+  }, pause);
 }
 
 // Shows an entry of the history again, with its form.
