@@ -22,16 +22,15 @@ LAYERS = [
     for row in (
         "errors models",
         "timestamps folding automaton boundaries matching excerpts near_names near_misses "
-        "budgeting bitmaps ranking merging "
-        "candidates rendering config identifiers wikilinks periods labels charts",
-        "reading opening schema mapping index_schema discovery knowledge_schema concept_table mapped "
-        "canned_sql "
-        "vocabulary recall changes recall_index "
-        "lexical embedders semantic",
-        "search concepts related items inspecting indexing index_building optimizing decision_records demo",
+        "budgeting bitmaps ranking merging candidates rendering config identifiers wikilinks "
+        "periods labels charts",
+        "reading opening schema mapping index_schema discovery knowledge_schema concept_table "
+        "mapped canned_sql vocabulary recall changes recall_index lexical embedders semantic",
+        "search concepts related items inspecting indexing index_building optimizing "
+        "decision_records demo",
         "compat paths instances access sql_functions queries starting guards filters parameters "
-        "presenting asking filters facets page rows menus jumping cells views concept_views toolbox concept_tools "
-        "tools mcp_tools agent_tools cli",
+        "presenting asking filters facets page rows menus jumping cells views concept_page concept_views "
+        "toolbox concept_tools tools mcp_tools agent_tools cli",
         "__init__",
     )
 ]
