@@ -29,8 +29,8 @@ LAYERS = [
         "search concepts related items inspecting indexing index_building optimizing "
         "decision_records demo",
         "compat paths instances access sql_functions queries starting guards filters parameters "
-        "presenting asking filters facets page rows menus jumping cells views concept_page concept_views "
-        "toolbox concept_tools tools mcp_tools agent_tools cli",
+        "presenting asking filters facets page rows menus jumping cells views concept_page "
+        "concept_views toolbox concept_tools tools mcp_tools agent_tools cli",
         "__init__",
     )
 ]
