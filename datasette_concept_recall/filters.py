@@ -7,7 +7,7 @@ of the page come with them.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
@@ -20,9 +20,11 @@ from .errors import RecallError
 from .instances import vocabulary_for
 from .mapping import Mapping, Source
 from .matching import ConceptMatcher
-from .reading import json_list, quote_identifier, reading
+from .parameters import MAX_TEXT_BYTES
+from .reading import Reader, json_list, quote_identifier, reading
 from .recall import NOTHING_ASKED, AskedKeys, AskedName, asked_keys
 from .schema import lowered
+from .vocabulary import Knowledge
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -38,7 +40,7 @@ class _Condition(NamedTuple):
     """One parameter: in words, and the concepts of which a row must have at least one."""
 
     words: str
-    keys: AskedKeys
+    names: tuple[AskedName, ...]
 
 
 def table_link(datasette: Datasette, database: str, table: str, names: Iterable[str]) -> str:
@@ -53,44 +55,31 @@ async def filter_rows(
     """What ``_concept`` and ``_recall`` of a request add to the query of a table.
 
     Raises `Forbidden` for an actor who may not see what the rows are tagged with, and
-    `DatasetteError` for a table whose rows are never tagged.
+    `DatasetteError` for a table whose rows are never tagged, and when what is given is too long or
+    took too long to look up.
     """
     names, texts = request.args.getlist(CONCEPT), request.args.getlist(TEXT)
     if not names and not texts:
         return FilterArguments([])
     sight = await asking.look(datasette, request.actor, database)
-    check_table(sight.mapping, sight.visible, table)
+    _check_table(sight, table)
+    size = sum(len(given.encode("utf-8", "replace")) for given in (*names, *texts))
+    if size > MAX_TEXT_BYTES:
+        raise DatasetteError(f"The text is longer than {MAX_TEXT_BYTES:,} bytes", status=413)
     vocabulary = vocabulary_for(datasette, database)
 
-    def conditions(
-        conn: sqlite3.Connection, sight: asking.Sight
-    ) -> tuple[list[Source], list[_Condition]]:
-        check_table(sight.mapping, sight.visible, table)
+    def filtered(conn: sqlite3.Connection, sight: asking.Sight) -> FilterArguments:
+        _check_table(sight, table)
         with reading(conn) as reader:
             knowledge = vocabulary.knowledge(reader)
-            matcher = knowledge.matcher
-            asked = [(_of_name(name), _resolved(matcher, [name])) for name in names]
-            for text in texts:
-                found = _resolved(matcher, matcher.names(text))
-                asked.append((_of_text(text, found), found))
-            concepts, plain = sight.visible.concepts, knowledge.names_are_plain
-            found_conditions = [
-                _Condition(
-                    words,
-                    asked_keys(reader, concepts, each, plain)
-                    if each and concepts
-                    else NOTHING_ASKED,
-                )
-                for words, each in asked
-            ]
-        return sources_of(sight.visible, table), found_conditions
+            conditions = _conditions(knowledge.matcher, names, texts)
+            keys = [_keys(reader, sight.visible, knowledge, each.names) for each in conditions]
+        return _as_arguments(sources_of(sight.visible, table), lowered(table), conditions, keys)
 
-    extra = sum(map(len, texts)) // 1000
-    try:
-        _, (sources, found) = await asking.read(datasette, request.actor, sight, conditions, extra)
+    try:  # matching takes time that follows the text, besides what the database may take
+        return (await asking.read(datasette, request.actor, sight, filtered, size // 1000))[1]
     except RecallError as error:
         raise DatasetteError(str(error), status=400) from error
-    return _as_arguments(sources, lowered(table), found)
 
 
 def sources_of(mapping: Mapping, table: str) -> list[Source]:
@@ -103,24 +92,48 @@ def sources_of(mapping: Mapping, table: str) -> list[Source]:
     ]
 
 
-def check_table(mapping: Mapping, visible: Mapping, table: str) -> None:
+def _check_table(sight: asking.Sight, table: str) -> None:
     """Raises `DatasetteError` or `Forbidden` unless rows of a table have tags that may be seen."""
-    if not sources_of(mapping, table):
+    if not sources_of(sight.mapping, table):
         raise DatasetteError(f"The rows of {table} are not tagged with concepts", status=400)
-    if not sources_of(visible, table):
+    if not sources_of(sight.visible, table):
         raise Forbidden(f"You do not have permission to see what the rows of {table} are about")
 
 
-def _resolved(matcher: ConceptMatcher, names: Iterable[str]) -> list[AskedName]:
-    found = {spellings: spellings[0] for name in names if (spellings := matcher.resolve(name))}
-    return [AskedName(name, spellings) for spellings, name in found.items()]
+def _conditions(
+    matcher: ConceptMatcher, names: Iterable[str], texts: Iterable[str]
+) -> list[_Condition]:
+    """One condition for each parameter; of those that ask for the same concepts only the first."""
+    found: dict[object, _Condition] = {}
+    for name in names:
+        resolved = _resolved(matcher, [name])
+        found.setdefault(resolved or name, _Condition(_of_name(name, resolved), resolved))
+    for text in texts:
+        resolved = _resolved(matcher, matcher.names(text))
+        found.setdefault(resolved or (TEXT, text), _Condition(_of_text(text, resolved), resolved))
+    return list(found.values())
 
 
-def _of_name(name: str) -> str:
-    return f'tagged with "{_cut(name)}"'
+def _resolved(matcher: ConceptMatcher, names: Iterable[str]) -> tuple[AskedName, ...]:
+    found = dict.fromkeys(spellings for name in names if (spellings := matcher.resolve(name)))
+    return tuple(AskedName(spellings[0], spellings) for spellings in found)
 
 
-def _of_text(text: str, found: list[AskedName]) -> str:
+def _keys(
+    reader: Reader, mapping: Mapping, knowledge: Knowledge, names: Sequence[AskedName]
+) -> AskedKeys:
+    if not names or mapping.concepts is None:
+        return NOTHING_ASKED
+    return asked_keys(reader, mapping.concepts, names, knowledge.names_are_plain)
+
+
+def _of_name(name: str, found: Sequence[AskedName]) -> str:
+    if not found:
+        return f'tagged with "{_cut(name)}", which is no concept'
+    return f'tagged with "{_cut(found[0].name)}"'
+
+
+def _of_text(text: str, found: Sequence[AskedName]) -> str:
     if not found:
         return f'tagged with a concept in "{_cut(text)}", which names none'
     return "tagged with " + _cut(" or ".join(f'"{asked.name}"' for asked in found))
@@ -132,24 +145,39 @@ def _cut(text: str) -> str:
 
 
 def _as_arguments(
-    sources: list[Source], table: str, conditions: list[_Condition]
+    sources: Sequence[Source],
+    table: str,
+    conditions: Sequence[_Condition],
+    keys: Sequence[AskedKeys],
 ) -> FilterArguments:
     clauses, params = [], {}
-    for number, condition in enumerate(conditions):
+    for number, asked in enumerate(keys):
         either = []
         for source in sources:
-            keys = condition.keys.by_name if source.links_by_name else condition.keys.by_key
+            wanted = asked.by_name if source.links_by_name else asked.by_key
             name = f"concept_recall_{number}{'_names' if source.links_by_name else ''}"
-            params[name] = json_list(keys)
-            either.append(_condition_sql(source, table, name))
-        clauses.append(f"({' or '.join(either)})")
+            if wanted:
+                params[name] = json_list(wanted)
+                either.append(_condition_sql(source, table, name))
+        clauses.append(f"({' or '.join(either) or '0'})")
     return FilterArguments(clauses, params, [condition.words for condition in conditions])
 
 
 def _condition_sql(source: Source, table: str, parameter: str) -> str:
     """Whether a row of a table, under its own name, has one of the concepts of a parameter."""
+    row, item = _row_and_item(source, table)
     asked = f"{source.concept} in (select value from json_each(:{parameter}))"
+    return f"{row} in (select {item} from {source.links} where {asked})"
+
+
+def _row_and_item(source: Source, table: str) -> tuple[str, str]:
+    """What tells the rows of a table apart, and the same of the items among the links.
+
+    Rows without a number are told apart by their key itself, of which there is an index.
+    """
     if source.item_table != table and source.parent:
-        column = f"i.{quote_identifier(source.parent[1])}"
-        return f"id in (select {column} from {source.links} where {asked})"
-    return f"{source.own_id} in (select {source.id} from {source.links} where {asked})"
+        return "id", f"i.{quote_identifier(source.parent[1])}"
+    if not source.id_is_text:
+        return source.own_id, source.id
+    key = [quote_identifier(column) for column in source.key]
+    return f"({', '.join(key)})", ", ".join(f"i.{column}" for column in key)

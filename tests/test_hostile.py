@@ -146,8 +146,10 @@ async def test_a_walk_takes_every_link_of_our_pages_and_those_of_others_that_lea
     """Nothing is asked of other sites, nothing twice, and other pages need not be in order."""
     site = {
         START: page('<a href="/db/t">a</a><a href="#x">b</a><a href="https://doi.org/x">c</a>'),
-        "/db/t": page('<a href="/lost">d</a><a href="?_recall=a">e</a><a href="-/recall">f</a>'),
-        "/db/t?_recall=a": of_kind("application/json", '{"rows": [{"url": "/db/t/1"}]}'),
+        "/db/t": page(
+            '<a href="/lost">d</a><a href="/db/-/recall.json">e</a><a href="?_recall=a">f</a>'
+        ),
+        "/db/-/recall.json": of_kind("application/json", '{"rows": [{"url": "/db/t/1"}]}'),
         "/db/t/1": page('<a onclick="">g</a>'),
     }
     walk = await walk_site(site)

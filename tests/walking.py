@@ -25,7 +25,6 @@ from hostile import NAMES, SCRIPT, VALUE
 from pages import parse
 
 ORIGIN = "http://localhost"
-OUR_PARAMETERS = {"_recall", "_concept", "_facet_concept"}
 LINKING = ("href", "xlink:href", "src", "action", "formaction")
 
 MOST = 450
@@ -42,8 +41,8 @@ Get = Callable[[str], Awaitable[Any]]
 
 
 def is_ours(address: str) -> bool:
-    """Whether this plugin gives the answer, or has a part in it."""
-    return bool(_our_path(urlsplit(address).path)) or not OUR_PARAMETERS.isdisjoint(shape(address))
+    """Whether this plugin gives the answer; Datasette's own pages are seen, but not judged."""
+    return bool(_our_path(urlsplit(address).path))
 
 
 def shape(address: str) -> tuple[str, ...]:
