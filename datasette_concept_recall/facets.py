@@ -5,8 +5,8 @@ Rows and concepts are many to many, which the facets of Datasette itself do not 
 
 from __future__ import annotations
 
-import json
 import sqlite3
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from datasette import Forbidden
@@ -18,19 +18,19 @@ from .filters import CONCEPT, sources_of
 from .folding import canonical_name
 from .instances import vocabulary_for
 from .mapping import Concepts, Mapping, Source
+from .models import Key
 from .paths import own_path
-from .reading import as_text, quote_identifier, reading
+from .reading import as_text, json_list, quote_identifier, reading
 from .schema import lowered
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping as MappingOf
     from collections.abc import Sequence
 
 NAME = "concepts"
 """What people call the facet; in configuration, ``facets: [{"concept": "concepts"}]``."""
 
 _PARAMETER = "_facet_concept"
-
-_WHITE_SPACE = "char(9, 10, 11, 12, 13, 32)"
 
 
 class ConceptFacet(Facet):
@@ -92,26 +92,21 @@ class ConceptFacet(Facet):
 
         Raises `TookTooLong` and `Forbidden`.
         """
-        vocabulary = vocabulary_for(self.ds, self.database)
+        vocabulary, table = vocabulary_for(self.ds, self.database), lowered(self.table)
 
         def count(conn: sqlite3.Connection, sight: asking.Sight) -> list[tuple[str, int]] | None:
             concepts, sources = sight.visible.concepts, self._sources(sight.visible)
             if concepts is None or not sources:
                 return None
+            links = " union ".join(links_sql(s, table, concepts, self.sql) for s in sources)
             with reading(conn) as reader:
                 variants = vocabulary.knowledge(reader).matcher.variants()
-                params = {
-                    **dict(self.params or {}),
-                    "concept_recall_variants": json.dumps(list(variants.items())),
-                    "concept_recall_limit": limit,
-                }
-                sql = counts_sql(sources, lowered(self.table), concepts, self.sql)
-                rows = map(tuple, conn.execute(sql, params))
-                return [(as_text(name), number) for name, number in rows]
+                counts = _count(conn, concepts, links, dict(self.params or {}), variants)
+            return sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:limit]
 
-        limit, usual = map(self.ds.setting, ("facet_time_limit_ms", "sql_time_limit_ms"))
-        extra = min(limit - usual, 0)
-        return (await asking.read(self.ds, self.request.actor, sight, count, extra))[1]
+        limit_ms, usual_ms = map(self.ds.setting, ("facet_time_limit_ms", "sql_time_limit_ms"))
+        extra_ms = min(limit_ms - usual_ms, 0)
+        return (await asking.read(self.ds, self.request.actor, sight, count, extra_ms))[1]
 
     def _value(self, name: str, count: int) -> dict[str, Any]:
         wanted = canonical_name(name)
@@ -144,22 +139,52 @@ class ConceptFacet(Facet):
         return absolute
 
 
-def counts_sql(sources: Sequence[Source], table: str, concepts: Concepts, rows_sql: str) -> str:
-    """Each concept with how many of the rows of a query have it, most first.
+def _count(
+    conn: sqlite3.Connection,
+    concepts: Concepts,
+    links: str,
+    params: dict[str, Any],
+    variants: MappingOf[str, str],
+) -> Counter[str]:
+    """How many items have each concept; concepts whose names are variants of another are that one.
 
-    Names that read the same are one. The parameter ``concept_recall_variants`` is a JSON array of
-    pairs: a spelling, and the one that it is counted as.
+    ``links`` is the SQL of all different pairs of an item and the key of a concept.
     """
-    each = " union ".join(_links_sql(source, table, concepts, rows_sql) for source in sources)
+    counts: Counter[str] = Counter()
+    keys: defaultdict[str, list[Key]] = defaultdict(list)
+    for key, name, count in conn.execute(named_counts_sql(concepts, links), params):
+        text = as_text(name)
+        if text.strip() and isinstance(key, int | str):  # or nobody could ask for it
+            shown = variants.get(text, text)
+            counts[shown] += count
+            keys[shown].append(key)
+    several = {key: shown for shown, same in keys.items() if len(same) > 1 for key in same}
+    if several:  # an item may have more than one of them
+        items: defaultdict[str, set[Key]] = defaultdict(set)
+        sql = f"select item, concept from ({links}) where concept in {_OF_SEVERAL}"
+        params = {**params, "concept_recall_several": json_list(several)}
+        for item, key in conn.execute(sql, params):
+            items[several[key]].add(item)
+        counts.update({shown: len(found) - counts[shown] for shown, found in items.items()})
+    return counts
+
+
+_OF_SEVERAL = "(select value from json_each(:concept_recall_several))"
+
+
+def named_counts_sql(concepts: Concepts, links: str) -> str:
+    """Key and name of each concept of the pairs, and of how many of them."""
+    counted = f"select concept, count(*) as n from ({links}) group by concept"
+    if concepts.table is None:
+        return f"select concept, concept, n from ({counted})"
     return (
-        f"select name, count(*) as count from ({each})"
-        f" where trim(name, {_WHITE_SPACE}) <> ''"
-        " group by name order by count desc, name limit :concept_recall_limit"
+        f"select {concepts.key}, {concepts.name}, n"
+        f" from ({counted}) join {concepts.rows} on {concepts.key} = concept"
     )
 
 
-def _links_sql(source: Source, table: str, concepts: Concepts, rows_sql: str) -> str:
-    referred = concepts.name if source.links_by_name else concepts.key
+def links_sql(source: Source, table: str, concepts: Concepts, rows_sql: str) -> str:
+    """The pairs of an item and the key of a concept, for the items that are rows of a query."""
     if source.item_table != table and source.parent:
         columns: tuple[str, ...] = ("id",)
         item = f"i.{quote_identifier(source.parent[1])}"
@@ -167,16 +192,12 @@ def _links_sql(source: Source, table: str, concepts: Concepts, rows_sql: str) ->
     else:
         item, columns = source.id, source.key
         row = ", ".join(f"i.{quote_identifier(column)}" for column in columns)
+    links, concept = source.links, source.concept
+    if concepts.table is not None:  # names in arrays are their own keys
+        referred = concepts.name if source.links_by_name else concepts.key
+        links, concept = f"{links} join {concepts.rows} on {referred} = {concept}", concepts.key
     key = ", ".join(map(quote_identifier, columns))
-    # A limit keeps SQLite from reading the array anew for each link: the pairs get an index.
-    spelled = (
-        "select json_extract(value, '$[0]') as spelling, json_extract(value, '$[1]') as name"
-        " from json_each(:concept_recall_variants) limit -1"
-    )
-    name = f"cast({concepts.name} as text)"
     return (
-        f"select distinct {item}, coalesce(v.name, {name}) as name"
-        f" from {source.links} join {concepts.rows} on {referred} = {source.concept}"
-        f" left join ({spelled}) v on v.spelling = {name}"
+        f"select distinct {item} as item, {concept} as concept from {links}"
         f" where ({row}) in (select {key} from ({rows_sql}))"
     )

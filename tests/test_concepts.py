@@ -10,10 +10,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import foreign
+import hostile
 import knowledge
 from datasette_concept_recall.concepts import (
     SORTS,
@@ -46,6 +47,7 @@ def folded(tags: set[str]) -> set[str]:
     return {"RAG" if tag == "rag" else tag for tag in tags}
 
 
+@settings(deadline=None)
 @given(observations=items, records=items)
 def test_counts_and_neighbours_are_those_of_the_rows(
     observations: list[set[str]], records: list[set[str]]
@@ -169,6 +171,40 @@ def test_any_tagged_database_has_concepts(tmp_path: Path, build: Callable[[Path]
         detail = show_concept(conn, "JAM")
         assert dict(detail.neighbours) == {"bread": 1}
         assert detail.use.total == found["jam"]
+
+
+def test_a_name_that_a_table_holds_twice_is_one_concept() -> None:
+    """An item tagged with both rows counts once, and links to or from nothing do not count."""
+    with closing(sqlite3.connect(":memory:")) as conn:
+        conn.executescript(
+            """
+            create table tags (id integer primary key, name text);
+            create table notes (id integer primary key, title text, created text);
+            create table note_tags (
+                note_id integer references notes(id), tag_id integer references tags(id)
+            );
+            insert into tags values (1, 'jam'), (2, 'jam'), (3, 'bread');
+            insert into notes values (1, 'a', '2026-01-01'), (2, 'b', '2025-01-01');
+            insert into note_tags values (1, 1), (1, 2), (1, 3), (2, 2), (2, 99), (77, 1);
+            """
+        )
+        for sort in SORTS:
+            found = dict(everything(list_concepts(conn, sort=sort)))
+            assert found == {"jam": 2, "bread": 1}
+        detail = show_concept(conn, "JAM")
+        assert (detail.entry.total, detail.use.total) == (2, 2)
+        assert detail.neighbours == (("bread", 1),)
+
+
+def test_every_hostile_name_is_found_by_itself(tmp_path: Path) -> None:
+    """What a list calls a concept shows it, with the same numbers; no two are mixed up."""
+    with closing(sqlite3.connect(hostile.build(tmp_path / "h.db"))) as conn:
+        entries = list_concepts(conn).entries
+        assert len({entry.name for entry in entries}) == len(entries) >= len(hostile.NAMES)
+        for entry in entries:
+            found = show_concept(conn, entry.name).entry
+            assert (found.spellings, found.kinds) == (entry.spellings, entry.kinds)
+            assert found.latest == entry.latest
 
 
 def test_what_may_not_be_seen_is_not_counted(conn: sqlite3.Connection) -> None:

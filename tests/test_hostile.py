@@ -24,6 +24,12 @@ REACHED = {
     ("/hostile/observations/*",),
     ("/hostile/records/*",),
     ("/hostile/document_sections/*",),
+    ("/hostile/-/concepts",),
+    ("/hostile/-/concepts", "_sort"),
+    ("/hostile/-/concepts.json",),
+    ("/hostile/-/concepts/*",),
+    ("/hostile/-/concepts/*.json",),
+    ("/hostile/records", "_concept"),
 }
 """Shapes of addresses that nobody starts from."""
 

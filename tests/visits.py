@@ -107,13 +107,8 @@ PLACES = {
     "every hostile name": recall("hostile", " and ".join(NAMES)),
     "all concepts": Place("/kitchen/-/concepts"),
     "found concepts": Place("/kitchen/-/concepts?q=ingredient&_sort=name&_size=3"),
-    "concept": Place("/kitchen/-/concepts/butter"),
     "concept without items": Place("/kitchen/-/concepts/unused~20spoon"),
     "all hostile concepts": Place("/hostile/-/concepts"),
-    "all databases": Place("/-/recall?q=butter"),
-    "concept facet": Place(
-        "/kitchen/observations?_facet_concept=1&_concept=butter", ours="#facet-concepts"
-    ),
     "actions of a database": Place("/kitchen", ours=".actions-menu-links"),
     "actions of a table": Place("/kitchen/records", ours=".actions-menu-links"),
     "row": Place("/kitchen/records/1", ours=".concept-recall-row"),
