@@ -141,6 +141,7 @@ class _Names:
 
     def __init__(self, reader: Reader, concepts: Concepts) -> None:
         self.spellings: dict[str, set[str]] = {}  # by canonical name
+        self.repeated: set[str] = set()  # canonical names of several rows
         self.descriptions: dict[str, str] = {}
         self._by_key: dict[Any, str] = {}
         self._by_name: dict[Any, str] = {}
@@ -151,6 +152,8 @@ class _Names:
             canonical = canonical_name(name)
             if not canonical:
                 continue
+            if canonical in self.spellings:
+                self.repeated.add(canonical)
             self._by_key[key] = self._by_key[str(key)] = self._by_name[name] = canonical
             self.spellings.setdefault(canonical, set()).add(name)
             if description and not self.descriptions.get(canonical):
@@ -184,8 +187,8 @@ def _count(reader: Reader, mapping: Mapping, names: _Names, uses: dict[str, _Use
     for source in mapping.sources:
         links = {link: name for link, name in names.links(source).items() if name in uses}
         by_link = {link: uses[name] for link, name in links.items()}
-        for name in set(links.values()):  # an item may be linked to several spellings
-            uses[name].seen = set() if len(names.spellings[name]) > 1 else None
+        for name in names.repeated & uses.keys():  # an item may be linked to several of the rows
+            uses[name].seen = set()
         for link, item, kind, created in _links(reader, source, by_link, names):
             use = by_link.get(link) or by_link.get(str(link))
             if use is None:
