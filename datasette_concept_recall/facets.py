@@ -25,7 +25,6 @@ from .schema import lowered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping as MappingOf
-    from collections.abc import Sequence
 
 NAME = "concepts"
 """What people call the facet; in configuration, ``facets: [{"concept": "concepts"}]``."""
