@@ -160,15 +160,13 @@ def _count(
     several = {key: shown for shown, same in keys.items() if len(same) > 1 for key in same}
     if several:  # an item may have more than one of them
         items: defaultdict[str, set[Key]] = defaultdict(set)
-        sql = f"select item, concept from ({links}) where concept in {_OF_SEVERAL}"
+        wanted = "concept in (select value from json_each(:concept_recall_several))"
+        sql = f"select item, concept from ({links}) where {wanted}"
         params = {**params, "concept_recall_several": json_list(several)}
         for item, key in conn.execute(sql, params):
             items[several[key]].add(item)
         counts.update({shown: len(found) - counts[shown] for shown, found in items.items()})
     return counts
-
-
-_OF_SEVERAL = "(select value from json_each(:concept_recall_several))"
 
 
 def named_counts_sql(concepts: Concepts, links: str) -> str:
