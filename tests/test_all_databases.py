@@ -456,7 +456,8 @@ async def test_a_file_that_is_spoiled_is_a_warning(
     config = {"databases": {"broken": PRIVATE}} if private else None
     datasette = make_datasette(*two, broken, config=config)
     assert (await ask(datasette))["total"] == (6 if private else 7)
-    broken.write_bytes(b"no database " * 1000)
+    with broken.open("r+b") as file:  # never empty: an empty file is a database, without concepts
+        file.write(b"no database " * 1000)
     answer = await ask(datasette)
     assert answer["total"] == 6
     warning = "The database broken could not be read: file is not a database."
@@ -506,4 +507,5 @@ async def test_hostile_names_do_no_harm_among_all_databases(
                 urls.add(answer["next_url"])
     assert len(urls) > 300
     for url in sorted(urls)[::7]:
-        assert (await datasette.client.get(url)).status_code == 200, url
+        path = url.removeprefix("http://localhost")
+        assert (await datasette.client.get(path)).status_code == 200, url
