@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import click
 
+from . import printing
 from .budgeting import LARGEST_BUDGET
 from .errors import RecallError
-from .excerpts import plain
-from .models import Context, RecallRequest, RecallResult
+from .models import RecallRequest, RecallResult
 from .opening import opened, opened_for_writing
 from .presenting import (
-    badges,
     concepts_json,
     context_json,
     near_misses_json,
     show_matches,
     warnings_of,
 )
+from .printing import terminal_line
 from .reading import as_text
 from .search import recall
 from .vocabulary import match_concept_names
-
-if TYPE_CHECKING:
-    from .optimizing import Plan
-
-_control_characters = re.compile(r"[\x00-\x1f\x7f-\x9f]+").sub
 
 
 class _BadUsage(click.ClickException):
@@ -51,10 +44,10 @@ class _Group(click.Group):
         except BrokenPipeError:
             raise  # who reads the output has seen enough; click ends in silence
         except (RecallError, sqlite3.Error, OSError) as error:
-            raise click.ClickException(_line(str(error))) from error
+            raise click.ClickException(terminal_line(str(error))) from error
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else ctx.command_path
-            message = _line(error.format_message())
+            message = terminal_line(error.format_message())
             raise _BadUsage(f"{message} ({command} --help says more)") from error
         return result
 
@@ -80,7 +73,7 @@ def match(db: Path, text: tuple[str, ...]) -> None:
     with opened(db) as conn:
         names = match_concept_names(conn, _joined(text))
     for name in names:
-        click.echo(_line(name))
+        click.echo(terminal_line(name))
     if not names:
         click.echo("No concept of this database is named.", err=True)
 
@@ -124,9 +117,9 @@ def recall_command(
     if as_json:
         click.echo(json.dumps(_as_json(result), indent=2, ensure_ascii=False))
     elif result.context is not None:
-        _print_context(result, result.context)
+        printing.print_context(result, result.context)
     else:
-        _print(result)
+        printing.print_result(result)
 
 
 def _as_json(result: RecallResult) -> dict[str, object]:
@@ -148,44 +141,6 @@ def _as_json(result: RecallResult) -> dict[str, object]:
     }
 
 
-def _print_context(result: RecallResult, context: Context) -> None:
-    """The context alone; what there is to say about it goes where it gets into no prompt."""
-    for warning in warnings_of(result):
-        click.echo(warning, err=True)
-    if not result.concepts:
-        click.echo("No concept of this database is named.", err=True)
-    elif not context.text:
-        click.echo("Nothing that is tagged with them fits.", err=True)
-    click.echo(context.text, nl=False)
-
-
-def _print(result: RecallResult) -> None:
-    for warning in warnings_of(result):
-        click.echo(warning, err=True)
-    for miss in result.near_misses:
-        words = f"Did you mean {_line(miss.concept)} for “{_line(miss.text)}”?"
-        click.echo(words, err=True)
-    if not result.concepts:
-        click.echo("No concept of this database is named.")
-        return
-    click.echo("Concepts: " + ", ".join(f"{_line(c.name)} ({c.total})" for c in result.counts))
-    if not result.matches:
-        click.echo("Nothing is tagged with them.")
-    for shown in show_matches(result):
-        match = shown.match
-        day = match.created_at.date().isoformat() if match.created_at else "no date"
-        about = [match.kind, match.ref, match.project, day]
-        about += [words for _, words in badges(match)]
-        click.echo(f"\n{shown.rank}. {_line(match.title) or match.ref}")
-        click.echo("   " + " · ".join(_line(part) for part in about if part))
-        click.echo("   Concepts: " + ", ".join(map(_line, match.concepts)))
-        excerpt = _line(plain(shown.excerpt))
-        if excerpt:
-            click.echo(click.wrap_text(excerpt, 78, "   ", "   "))
-    if result.next_key:
-        click.echo(f"\n{len(result.matches)} of {result.total} items; --limit 0 shows all.")
-
-
 @concept_recall.command()
 @click.argument("db", type=click.Path(path_type=Path))
 @click.option("remove", "--remove", is_flag=True, help="Take away what was added")
@@ -200,7 +155,7 @@ def optimize(db: Path, remove: bool, dry_run: bool) -> None:
 
     if dry_run and not remove:
         with opened(db) as conn:
-            _print_plan(optimizing.plan(conn))
+            printing.print_plan(optimizing.plan(conn))
         return
     with opened_for_writing(db) as conn:
         if remove:
@@ -221,21 +176,9 @@ def optimize(db: Path, remove: bool, dry_run: bool) -> None:
         click.echo(f"The data grew by {max(grown, 0):.1f} MB, from {size / 1_000_000:.1f} MB.")
         if timed.concept is not None:
             click.echo(
-                f"Recall of {_line(timed.concept)}, the concept tagged most: "
+                f"Recall of {terminal_line(timed.concept)}, the concept tagged most: "
                 f"{before:.1f} ms before, {timed.milliseconds():.1f} ms now."
             )
-
-
-def _print_plan(todo: Plan) -> None:
-    if todo.is_done:
-        click.echo("Nothing to do: everything is there and up to date.")
-    if todo.missing:
-        click.echo(f"Would add {len(todo.missing)} tables, triggers and indexes:")
-    for name in todo.missing:
-        click.echo(f"  {name}")
-    if todo.changed:
-        items = "item" if todo.changed == 1 else "items"
-        click.echo(f"Would bring {todo.changed:,} changed {items} up to date.")
 
 
 def _remove(conn: sqlite3.Connection, dry_run: bool) -> None:
@@ -259,32 +202,10 @@ def inspect(db: Path) -> None:
     Tables of concepts and of what is tagged with them are found by their foreign keys and names.
     Configuration in datasette.yaml overrides what is found.
     """
-    import yaml
-
     from . import inspecting
 
     with opened(db) as conn:
-        found = inspecting.inspect(conn)
-    mapping = found.mapping
-    if mapping.concepts is None:
-        click.echo("Nothing that recall could read was found.")
-    else:
-        where = mapping.spelled(mapping.concepts.table) if mapping.concepts.table else "arrays"
-        click.echo(f"Concepts: {found.names:,} names in {_line(where)}")
-    for counted in found.sources:
-        table = _line(mapping.spelled(counted.source.item_table))
-        click.echo(f"Tagged: {counted.tagged:,} of {counted.rows:,} rows of {table}")
-    click.echo("\nWhy:")
-    for reason in found.reasons:
-        click.echo(f"  {_line(reason)}")
-    if found.config is None:
-        if mapping.concepts is not None:
-            click.echo("\nNo configuration is needed.")
-        return
-    click.echo("\nThe same as configuration, in datasette.yaml (0.65: metadata.yaml), to change:\n")
-    configuration = {"databases": {db.stem: found.config.as_configuration()}}
-    block = {"plugins": {"datasette-concept-recall": configuration}}
-    click.echo(yaml.safe_dump(block, sort_keys=False, allow_unicode=True).rstrip())
+        printing.print_inspection(inspecting.inspect(conn), db.stem)
 
 
 @concept_recall.command()
@@ -314,11 +235,6 @@ def demo(path: Path, no_serve: bool, host: str, port: int) -> None:
     click.echo(f"Try: http://{shown_host}:{port}/{tilde_encode(path.stem)}/-/recall?{query}")
     command = [sys.executable, "-m", "datasette", "serve", str(path)]
     raise SystemExit(subprocess.call([*command, "--host", host, "--port", str(port)]))
-
-
-def _line(text: str) -> str:
-    """A text on one line, without the control characters that a terminal would obey."""
-    return " ".join(_control_characters(" ", text).split())
 
 
 def _joined(text: tuple[str, ...]) -> str:

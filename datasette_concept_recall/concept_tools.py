@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import asking
 from .asking import Scope, Sight
-from .concepts import ConceptDetail, ConceptEntry, list_concepts, show_concept
+from .concept_detail import ConceptDetail, show_concept
+from .concepts import ConceptEntry, list_concepts
 from .errors import UnknownConcept
 from .excerpts import first_line
 from .folding import canonical_name

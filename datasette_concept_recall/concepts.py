@@ -1,4 +1,4 @@
-"""The concepts of a database: all of them with how they are used, and one with what is around it.
+"""All concepts of a database with how they are used.
 
 What is counted is what the asker may see: items of other tables are as if they were not there.
 """
@@ -6,28 +6,21 @@ What is counted is what the asker may see: items of other tables are as if they 
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from .errors import UnknownConcept
 from .folding import canonical_name
 from .mapping import Concepts, Mapping, Source
-from .models import NO_INSTANT, Key, RecallRequest, RecallResult
-from .periods import Timeline, timeline
+from .models import NO_INSTANT, Key
 from .reading import Reader, as_text, json_list, reading
-from .search import recall
 from .timestamps import age_of, parse_instant
 from .vocabulary import Vocabulary, vocabulary_of
 
 SORTS = ("count", "name", "recent")
 """The orders of a list: most items first, by name, or latest use first."""
-
-MOST_NEIGHBOURS = 50
-"""So many of the concepts that are tagged together with one are named."""
 
 SortKey = tuple[int, str]
 
@@ -58,21 +51,6 @@ class ConceptList:
     entries: tuple[ConceptEntry, ...]
     total: int
     next: SortKey | None = None
-
-
-@dataclass(frozen=True)
-class ConceptDetail:
-    """One concept: ``newest`` holds its newest items and counts by kind and project.
-
-    ``identifiers`` are pairs of type and value, ``neighbours`` pairs of a concept and how many
-    items carry both, most first, ``use`` counts its items by day of their time.
-    """
-
-    entry: ConceptEntry
-    identifiers: tuple[tuple[str, str], ...]
-    newest: RecallResult
-    neighbours: tuple[tuple[str, int], ...]
-    use: Timeline
 
 
 def list_concepts(
@@ -159,12 +137,6 @@ class _Names:
             if description and not self.descriptions.get(canonical):
                 self.descriptions[canonical] = as_text(description)
 
-    def of(self, source: Source, link: object) -> str | None:
-        """The canonical name of the concept that a link of a source refers to."""
-        if source.links_by_name:
-            return self._by_name.get(as_text(link))
-        return self._by_key.get(link) or self._by_key.get(str(link))
-
     def links(self, source: Source) -> dict[Any, str]:
         """What links of a source refer to, with the canonical name of the concept."""
         return self._by_name if source.links_by_name else self._by_key
@@ -219,103 +191,3 @@ def _links(
     keys = json_list(link for link in wanted if isinstance(link, int | str))
     # The plus keeps SQLite from looking for each of the concepts at each item.
     return reader.each(f"{sql} where +{source.concept} in (select value from json_each(?))", keys)
-
-
-def show_concept(
-    conn: sqlite3.Connection,
-    name: str,
-    *,
-    newest: int = 10,
-    vocabulary: Vocabulary | None = None,
-    visible: Container[str] | None = None,
-) -> ConceptDetail:
-    """One concept, found in any letter case, with so many of its newest items.
-
-    Raises `UnknownConcept` and `sqlite3.Error`.
-    """
-    with reading(conn) as reader:
-        knowledge = vocabulary_of(vocabulary).knowledge(reader)
-        mapping = knowledge.mapping.visible_to(visible)
-        spellings = knowledge.matcher.resolve(name)
-        concepts = mapping.concepts
-        if concepts is None or not spellings:
-            raise UnknownConcept(name)
-        request = RecallRequest(names=(spellings[0],), limit=newest, facets=True, near_misses=False)
-        result = recall(conn, request, vocabulary=vocabulary, visible=visible)
-        keys, description, identifiers = _described(reader, concepts, spellings)
-        around = _Surroundings(reader, mapping, concepts, keys, spellings)
-    latest = result.matches[0].created_at if result.matches else None
-    entry = ConceptEntry(spellings[0], spellings, description, result.type_counts, latest)
-    return ConceptDetail(entry, identifiers, result, around.neighbours(), around.use())
-
-
-def _described(
-    reader: Reader, concepts: Concepts, spellings: tuple[str, ...]
-) -> tuple[list[Key], str, tuple[tuple[str, str], ...]]:
-    """The keys of a concept, its first description, and its identifiers."""
-    keys: list[Key] = []
-    description, identifiers = "", dict[tuple[str, str], None]()
-    for key, name, described, kind, value in reader.rows(
-        f"select {concepts.key}, {concepts.name}, {concepts.description},"
-        f" {concepts.identifier_type}, {concepts.identifier_value} from {concepts.rows}"
-    ):
-        if as_text(name) not in spellings:
-            continue
-        if isinstance(key, int | str):
-            keys.append(key)
-        description = description or as_text(described)
-        if kind and value:
-            identifiers[as_text(kind), as_text(value)] = None
-    return keys, description, tuple(identifiers)
-
-
-class _Surroundings:
-    """What the items of a concept carry besides it, and when they were made."""
-
-    def __init__(
-        self,
-        reader: Reader,
-        mapping: Mapping,
-        concepts: Concepts,
-        keys: list[Key],
-        spellings: tuple[str, ...],
-    ) -> None:
-        self._names = _Names(reader, concepts)
-        self._own = canonical_name(spellings[0])
-        self._shared: Counter[str] = Counter()
-        self._days: Counter[date] = Counter()
-        for source in mapping.sources:
-            asked = json_list(spellings if source.links_by_name else keys)
-            self._read(reader, source, asked)
-
-    def _read(self, reader: Reader, source: Source, asked: str) -> None:
-        with_it = (
-            f"select {source.id} from {source.links}"
-            f" where {source.concept} in (select value from json_each(?))"
-        )
-        carried: dict[Key, set[str]] = {}
-        for item, link, created in reader.each(
-            f"select distinct {source.id}, {source.concept}, {source.created}"
-            f" from {source.links} where {source.id} in ({with_it})",
-            asked,
-        ):
-            if item not in carried:
-                carried[item] = set()
-                instant = parse_instant(created)
-                if instant:
-                    self._days[instant.date()] += 1
-            canonical = self._names.of(source, link)
-            if canonical is not None and canonical != self._own:
-                carried[item].add(canonical)
-        for names in carried.values():
-            self._shared.update(names)
-
-    def neighbours(self) -> tuple[tuple[str, int], ...]:
-        """The other concepts of the items, most shared first."""
-        spelled = ((min(self._names.spellings[c]), shared) for c, shared in self._shared.items())
-        ordered = sorted(spelled, key=lambda each: (-each[1], each[0]))
-        return tuple(ordered[:MOST_NEIGHBOURS])
-
-    def use(self) -> Timeline:
-        """The items by the time they are of."""
-        return timeline(self._days)

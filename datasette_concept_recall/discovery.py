@@ -11,7 +11,8 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from .config import NONE, ConceptsConfig, DatabaseConfig, SourceConfig
 from .index_schema import PREFIX
@@ -41,8 +42,7 @@ _CREATED = (
 )
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """What was found, as configuration (None: nothing), and why, a sentence each."""
 
     config: DatabaseConfig | None

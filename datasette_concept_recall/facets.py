@@ -14,7 +14,7 @@ from datasette.facets import Facet
 from datasette.utils import path_with_added_args, path_with_removed_args
 
 from . import asking
-from .filters import CONCEPT, sources_of
+from .filters import CONCEPT
 from .folding import canonical_name
 from .instances import vocabulary_for
 from .mapping import Concepts, Mapping, Source
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NAME = "concepts"
 """What people call the facet; in configuration, ``facets: [{"concept": "concepts"}]``."""
 
-_PARAMETER = "_facet_concept"
+PARAMETER = "_facet_concept"
 
 
 class ConceptFacet(Facet):
@@ -41,7 +41,7 @@ class ConceptFacet(Facet):
         """The facet itself, for a table whose rows are tagged; nothing is counted for it."""
         if self.get_configs() or not await self._sight():
             return []
-        path = path_with_added_args(self.request, {_PARAMETER: "1"})
+        path = path_with_added_args(self.request, {PARAMETER: "1"})
         url = self._absolute(self._first_page(path))
         return [{"name": NAME, "type": self.type, "toggle_url": url}]
 
@@ -60,7 +60,7 @@ class ConceptFacet(Facet):
             return [], []
         if counts is None:
             return [], []
-        removed = path_with_removed_args(self.request, {_PARAMETER})
+        removed = path_with_removed_args(self.request, {PARAMETER})
         facet = {
             "name": NAME,
             "type": self.type,
@@ -83,7 +83,7 @@ class ConceptFacet(Facet):
 
     def _sources(self, visible: Mapping) -> list[Source]:
         """What is counted. Numbers of rows that Datasette does not select cannot be compared."""
-        sources = sources_of(visible, self.table) if visible.concepts else []
+        sources = visible.sources_of(self.table) if visible.concepts else []
         return [source for source in sources if source.key not in (("_rowid_",), ("oid",))]
 
     async def _counts(self, sight: asking.Sight, limit: int) -> list[tuple[str, int]] | None:
@@ -182,19 +182,11 @@ def named_counts_sql(concepts: Concepts, links: str) -> str:
 
 def links_sql(source: Source, table: str, concepts: Concepts, rows_sql: str) -> str:
     """The pairs of an item and the key of a concept, for the items that are rows of a query."""
-    if source.item_table != table and source.parent:
-        columns: tuple[str, ...] = ("id",)
-        item = f"i.{quote_identifier(source.parent[1])}"
-        row = item
-    else:
-        item, columns = source.id, source.key
-        row = ", ".join(f"i.{quote_identifier(column)}" for column in columns)
-    links, concept = source.links, source.concept
-    if concepts.table is not None:  # names in arrays are their own keys
-        referred = concepts.name if source.links_by_name else concepts.key
-        links, concept = f"{links} join {concepts.rows} on {referred} = {concept}", concepts.key
-    key = ", ".join(map(quote_identifier, columns))
+    columns, values = source.key_in(table)
+    row, key = ", ".join(values), ", ".join(map(quote_identifier, columns))
+    item = source.id if source.item_table == table else row
+    tagged = source.tagged(concepts)
     return (
-        f"select distinct {item} as item, {concept} as concept from {links}"
+        f"select distinct {item} as item, {tagged.key} as concept from {tagged.rows}"
         f" where ({row}) in (select {key} from ({rows_sql}))"
     )

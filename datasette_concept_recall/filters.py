@@ -22,7 +22,7 @@ from .mapping import Mapping, Source
 from .matching import ConceptMatcher
 from .parameters import MAX_TEXT_BYTES
 from .reading import Reader, json_list, quote_identifier, reading
-from .recall import NOTHING_ASKED, AskedKeys, AskedName, asked_keys
+from .recall import NOTHING_ASKED, AskedKeys, AskedName, asked_keys, keys_of
 from .schema import lowered
 from .vocabulary import Knowledge
 
@@ -74,7 +74,7 @@ async def filter_rows(
             knowledge = vocabulary.knowledge(reader)
             conditions = _conditions(knowledge.matcher, names, texts)
             keys = [_keys(reader, sight.visible, knowledge, each.names) for each in conditions]
-        return _as_arguments(sources_of(sight.visible, table), lowered(table), conditions, keys)
+        return _as_arguments(sight.visible.sources_of(table), lowered(table), conditions, keys)
 
     try:  # matching takes time that follows the text, besides what the database may take
         return (await asking.read(datasette, request.actor, sight, filtered, size // 1000))[1]
@@ -82,21 +82,11 @@ async def filter_rows(
         raise DatasetteError(str(error), status=400) from error
 
 
-def sources_of(mapping: Mapping, table: str) -> list[Source]:
-    """The sources whose items are rows of a table, or belong to a row of it."""
-    name = lowered(table)
-    return [
-        source
-        for source in mapping.sources
-        if source.item_table == name or (source.parent and source.parent[0] == name)
-    ]
-
-
 def _check_table(sight: asking.Sight, table: str) -> None:
     """Raises `DatasetteError` or `Forbidden` unless rows of a table have tags that may be seen."""
-    if not sources_of(sight.mapping, table):
+    if not sight.mapping.sources_of(table):
         raise DatasetteError(f"The rows of {table} are not tagged with concepts", status=400)
-    if not sources_of(sight.visible, table):
+    if not sight.visible.sources_of(table):
         raise Forbidden(f"You do not have permission to see what the rows of {table} are about")
 
 
@@ -154,7 +144,7 @@ def _as_arguments(
     for number, asked in enumerate(keys):
         either = []
         for source in sources:
-            wanted = asked.by_name if source.links_by_name else asked.by_key
+            wanted = keys_of(source, asked)
             name = f"concept_recall_{number}{'_names' if source.links_by_name else ''}"
             if wanted:
                 params[name] = json_list(wanted)
@@ -173,11 +163,9 @@ def _condition_sql(source: Source, table: str, parameter: str) -> str:
 def _row_and_item(source: Source, table: str) -> tuple[str, str]:
     """What tells the rows of a table apart, and the same of the items among the links.
 
-    Rows without a number are told apart by their key itself, of which there is an index.
+    Rows with a number are told apart by it; of other keys there is an index.
     """
-    if source.item_table != table and source.parent:
-        return "id", f"i.{quote_identifier(source.parent[1])}"
-    if not source.id_is_text:
+    if source.item_table == table and not source.id_is_text:
         return source.own_id, source.id
-    key = [quote_identifier(column) for column in source.key]
-    return f"({', '.join(key)})", ", ".join(f"i.{column}" for column in key)
+    columns, values = source.key_in(table)
+    return f"({', '.join(map(quote_identifier, columns))})", ", ".join(values)

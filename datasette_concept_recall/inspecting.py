@@ -1,17 +1,13 @@
-"""What recall finds in a database, why, and the configuration that says the same."""
+"""What recall finds in a database, and how much of it is tagged."""
 
 from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
 
-from .config import DatabaseConfig
-from .discovery import discover
-from .knowledge_schema import read_knowledge
-from .mapped import build_mapping
-from .mapping import Mapping, Source
+from .mapped import FoundMapping, find_mapping
+from .mapping import Source
 from .reading import Reader, reading
-from .schema import read_schema
 
 
 @dataclass(frozen=True)
@@ -25,11 +21,9 @@ class InspectedSource:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What was found; ``config`` is None for a knowledge database and where nothing was."""
+    """What was found, how many names there are, and how much is tagged."""
 
-    mapping: Mapping
-    reasons: tuple[str, ...]
-    config: DatabaseConfig | None
+    found: FoundMapping
     names: int
     sources: tuple[InspectedSource, ...]
 
@@ -37,25 +31,12 @@ class Inspection:
 def inspect(conn: sqlite3.Connection) -> Inspection:
     """Looks at a database that nobody configured. Raises `sqlite3.Error`."""
     with reading(conn) as reader:
-        mapping, reasons, config = _found(reader)
-        names = 0
-        if mapping.concepts:
-            ((names,),) = reader.rows(f"select count(*) from {mapping.concepts.rows}")
-        sources = tuple(_counted(reader, source) for source in mapping.sources)
-    return Inspection(mapping, reasons, config, names, sources)
-
-
-def _found(reader: Reader) -> tuple[Mapping, tuple[str, ...], DatabaseConfig | None]:
-    knowledge = read_knowledge(reader)
-    if knowledge.sources:
-        reason = "It has the tables of a knowledge database, as kb and harvey write them."
-        return knowledge, (reason,), None
-    schema = read_schema(reader)
-    found = discover(reader, schema)
-    if found.config is None:
-        return knowledge, found.reasons, None
-    mapping, problems = build_mapping(reader, schema, found.config)
-    return mapping, (*found.reasons, *(f"{p}." for p in map(str, problems))), found.config
+        found = find_mapping(reader)
+        names, concepts = 0, found.mapping.concepts
+        if concepts:
+            ((names,),) = reader.rows(f"select count(*) from {concepts.rows}")
+        sources = tuple(_counted(reader, source) for source in found.mapping.sources)
+    return Inspection(found, names, sources)
 
 
 def _counted(reader: Reader, source: Source) -> InspectedSource:

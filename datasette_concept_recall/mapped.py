@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from .concept_table import ConceptTable, column_of, table_of
 from .config import NONE, DatabaseConfig, SourceConfig
@@ -74,19 +75,34 @@ def _names_in_arrays(sources: Sequence[Source]) -> Concepts:
     )
 
 
-def read_mapping(reader: Reader, config: DatabaseConfig | None = None) -> Mapping:
-    """What recall reads in a database: as configured, as a knowledge database has it, or as found.
+class FoundMapping(NamedTuple):
+    """What a database that nobody configured holds, why it was taken for that, a sentence each,
+    and the same as configuration, None for a knowledge database and where there is nothing."""
 
-    It is empty when there is nothing of the kind.
-    """
-    if config is not None:
-        return build_mapping(reader, read_schema(reader), config)[0]
+    mapping: Mapping
+    reasons: tuple[str, ...]
+    config: DatabaseConfig | None = None
+
+
+def find_mapping(reader: Reader) -> FoundMapping:
+    """What recall reads in a database: as a knowledge database has it, or as it is found."""
     knowledge = read_knowledge(reader)
     if knowledge.sources:
-        return knowledge
+        reason = "It has the tables of a knowledge database, as kb and harvey write them."
+        return FoundMapping(knowledge, (reason,))
     schema = read_schema(reader)
-    found = discover(reader, schema).config
-    return build_mapping(reader, schema, found)[0] if found else knowledge
+    config, reasons = discover(reader, schema)
+    if config is None:
+        return FoundMapping(knowledge, reasons)
+    mapping, problems = build_mapping(reader, schema, config)
+    return FoundMapping(mapping, (*reasons, *(f"{problem}." for problem in problems)), config)
+
+
+def read_mapping(reader: Reader, config: DatabaseConfig | None = None) -> Mapping:
+    """What recall reads in a database, as configured or as found; empty when there is nothing."""
+    if config is not None:
+        return build_mapping(reader, read_schema(reader), config)[0]
+    return find_mapping(reader).mapping
 
 
 class _Builder:

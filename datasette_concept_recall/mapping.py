@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from .reading import quote_identifier
 from .schema import lowered
@@ -31,6 +32,14 @@ class Concepts:
     description: str = "null"
     identifier_type: str = "null"
     identifier_value: str = "null"
+
+
+class TaggedRows(NamedTuple):
+    """A FROM clause of items with what they are tagged with, and its expressions for a concept."""
+
+    rows: str
+    key: str
+    name: str
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,21 @@ class Source:
         """A FROM clause in which every link ``l`` stands beside its item ``i``."""
         return f"{self.rows} join {self.link} l on {self.on}"
 
+    def tagged(self, concepts: Concepts) -> TaggedRows:
+        """The links to concepts that there are, each beside its item and its concept."""
+        if concepts.table is None:  # the names in arrays are all there is of a concept
+            return TaggedRows(self.links, self.concept, self.concept)
+        referred = concepts.name if self.links_by_name else concepts.key
+        rows = f"{self.links} join {concepts.rows} on {referred} = {self.concept}"
+        return TaggedRows(rows, concepts.key, concepts.name)
+
+    def key_in(self, table: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The columns that tell the rows of a table apart, and the same as expressions over the
+        items: the table is that of the items, or the one that they belong to."""
+        if self.parent and self.parent[0] == table != self.item_table:
+            return ("id",), (f"i.{quote_identifier(self.parent[1])}",)
+        return self.key, tuple(f"i.{quote_identifier(column)}" for column in self.key)
+
 
 @dataclass(frozen=True)
 class Mapping:
@@ -154,6 +178,15 @@ class Mapping:
             if source_type in dict(source.kinds):
                 return source
         raise KeyError(source_type)
+
+    def sources_of(self, table: str) -> list[Source]:
+        """The sources whose items are rows of a table, or belong to a row of it."""
+        name = lowered(table)
+        return [
+            source
+            for source in self.sources
+            if source.item_table == name or (source.parent and source.parent[0] == name)
+        ]
 
     def spelled(self, table: str) -> str:
         """A table of the mapping as the database spells it; Datasette finds it by no other name."""

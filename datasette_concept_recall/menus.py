@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
-from . import access, compat, page, rows
+from . import access, compat, concept_list, concept_page, facets, page, rows
 from .canned_sql import BY_NAMES, BY_TEXT, MENTIONS
 from .page import short_link
 from .parameters import Parameters
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .compat import Actor
 
-_TEMPLATES = (page.TEMPLATE, "concept_recall_concepts.html", "concept_recall_concept.html")
+_TEMPLATES = (page.TEMPLATE, concept_list.TEMPLATE, concept_page.TEMPLATE)
 
 Action = dict[str, str]
 """An entry of a menu: ``href``, ``label`` and, shown by 1.0 only, ``description``."""
@@ -81,11 +81,11 @@ async def table_actions(
 def _facet_link(datasette: Datasette, database: str, table: str, request: Request) -> str | None:
     """The same page with the facet as well; None when it is there."""
     pairs = parse_qsl(request.query_string, keep_blank_values=True)
-    if any(name == "_facet_concept" for name, _ in pairs):
+    if any(name == facets.PARAMETER for name, _ in pairs):
         return None
     kept = [(name, value) for name, value in pairs if name != "_next"]
     path: str = datasette.urls.table(database, table)
-    return f"{path}?{urlencode([*kept, ('_facet_concept', '1')])}"
+    return f"{path}?{urlencode([*kept, (facets.PARAMETER, '1')])}"
 
 
 async def query_actions(

@@ -225,7 +225,7 @@ class _Links:
 
 def _item(datasette: Datasette, answer: Answer, shown: ShownMatch, links: _Links) -> dict[str, Any]:
     match, database = shown.match, answer.part_of(shown).database
-    title, excerpt = title_and_excerpt(shown)
+    title, excerpt = _title_and_excerpt(shown)
     return {
         "match": match,
         "database": shown.database,
@@ -242,7 +242,19 @@ def _item(datasette: Datasette, answer: Answer, shown: ShownMatch, links: _Links
     }
 
 
-def title_and_excerpt(shown: ShownMatch) -> tuple[list[Segment], list[Segment]]:
+def item_in_short(datasette: Datasette, answer: Answer, shown: ShownMatch) -> dict[str, Any]:
+    """What pages about something else show of an item: a link with its title, and an excerpt."""
+    title, excerpt = _title_and_excerpt(shown)
+    return {
+        "match": shown.match,
+        "title": plain(title),
+        "excerpt": plain(excerpt),
+        "link": row_path(datasette, answer, shown),
+        "badges": badges(shown.match),
+    }
+
+
+def _title_and_excerpt(shown: ShownMatch) -> tuple[list[Segment], list[Segment]]:
     """What names an item and what is shown below it; a short text without title is its own."""
     match, text = shown.match, plain(shown.excerpt)
     title = first_line(match.title)

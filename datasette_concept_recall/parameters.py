@@ -232,7 +232,9 @@ def _checked(given: Mapping[str, list[str]], max_size: int) -> Parameters:
         names=_each_once(given.get("concept", [])),
         project=_last(given, "project") or None,
         types=_each_once(given.get("type", [])),
-        size=_size(_last(given, "_size"), max_size, DEFAULT_SIZE if budget is None else max_size),
+        size=page_size(
+            _last(given, "_size"), max_size, DEFAULT_SIZE if budget is None else max_size
+        ),
         next=_last(given, "_next") or None,
         shape=_shape(_last(given, "_shape")),
         newlines=_last(given, "_nl").lower() in _TRUE,
@@ -248,21 +250,22 @@ def _each_once(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value for value in values if value.strip()))
 
 
-def _size(value: str, max_size: int, default: int) -> int:
+def page_size(value: str, max_size: int, default: int) -> int:
+    """The value of ``_size``, the default when there is none. Raises `BadParameter`."""
     if not value:
         return min(default, max_size)
     if value == "max":
         return max_size
-    if not re.fullmatch(r"[0-9]{1,9}", value) or not 0 < int(value) <= max_size:
-        raise BadParameter(f"_size is not max or a whole number from 1 to {max_size}")
-    return int(value)
+    return _whole_number(value, max_size, "_size is not max or")
 
 
 def _budget(value: str) -> int | None:
-    if not value:
-        return None
-    if not re.fullmatch(r"[0-9]{1,9}", value) or not 0 < int(value) <= LARGEST_BUDGET:
-        raise BadParameter(f"budget is not a whole number from 1 to {LARGEST_BUDGET}")
+    return _whole_number(value, LARGEST_BUDGET, "budget is not") if value else None
+
+
+def _whole_number(value: str, largest: int, is_not: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", value) or not 0 < int(value) <= largest:
+        raise BadParameter(f"{is_not} a whole number from 1 to {largest}")
     return int(value)
 
 

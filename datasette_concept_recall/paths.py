@@ -32,9 +32,9 @@ def concepts_path(
     return f"{datasette.urls.database(database)}/-/concepts{one}{extension}"
 
 
-def concept_link(datasette: Datasette, database: str, name: str) -> str | None:
+def concept_link(datasette: Datasette, database: str, name: str, extension: str = "") -> str | None:
     """The path of the page of one concept, None when it is too long to be a link."""
-    path = concepts_path(datasette, database, name)
+    path = concepts_path(datasette, database, name, extension)
     return path if len(path) <= LONGEST_LINK else None
 
 

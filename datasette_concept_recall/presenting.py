@@ -19,6 +19,7 @@ from .reading import as_text
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
+    from datasette.utils.asgi import Request
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,12 @@ def row_path(datasette: Datasette, answer: Answer, shown: ShownMatch) -> str:
     """The path of the page of an item that is shown."""
     part = answer.part_of(shown)
     return item_path(datasette, part.database, part.mapping, shown.match)
+
+
+def rows_json(request: Request, datasette: Datasette, answer: Answer) -> list[dict[str, Any]]:
+    """The items that are shown as the rows of the JSON API."""
+    origin = datasette.absolute_url(request, "/").removesuffix("/")
+    return [shown.as_json(origin + row_path(datasette, answer, shown)) for shown in answer.shown]
 
 
 def item_path(datasette: Datasette, database: str, mapping: Mapping, match: ConceptMatch) -> str:

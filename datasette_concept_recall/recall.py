@@ -63,11 +63,18 @@ def _is_key(value: object) -> bool:
     return isinstance(value, int | str)
 
 
+def keys_of(source: Source, asked: AskedKeys) -> dict[Any, int]:
+    """How the links of a source refer to the asked names."""
+    if source.links_by_name:
+        return asked.by_name
+    return asked.by_key
+
+
 def find_candidates(reader: Reader, mapping: Mapping, asked: AskedKeys) -> list[Candidate]:
     """Every item tagged with one of the concepts, one query per source."""
     found: list[Candidate] = []
     for source in mapping.sources:
-        keys: dict[Any, int] = asked.by_name if source.links_by_name else asked.by_key
+        keys = keys_of(source, asked)
         found += candidates_of(source, reader.each(candidate_sql(source), json_list(keys)), keys)
     return found
 

@@ -109,9 +109,5 @@ def _own_name(reader: Reader, concepts: Concepts, row: sqlite3.Row) -> str:
 def tags_sql(source: Source, concepts: Concepts) -> str:
     """The id of one item, given by its key, beside each name that it is tagged with."""
     this = " and ".join(f"i.{quote_identifier(column)} = ?" for column in source.key)
-    if source.links_by_name:
-        return f"select {source.id}, {source.concept} from {source.links} where {this}"
-    return (
-        f"select {source.id}, {concepts.name} from {source.links}"
-        f" join {concepts.rows} on {concepts.key} = {source.concept} where {this}"
-    )
+    tagged = source.tagged(concepts)
+    return f"select {source.id}, {tagged.name} from {tagged.rows} where {this}"

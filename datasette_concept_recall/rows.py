@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import dataclass
 from traceback import print_exc
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,11 @@ from weakref import WeakKeyDictionary
 from datasette import Forbidden
 
 from . import access, asking, compat
-from .excerpts import plain
 from .instances import vocabulary_for
-from .page import short_link, title_and_excerpt
+from .page import item_in_short, short_link
 from .parameters import Parameters
 from .paths import concept_link
-from .presenting import Answer, Part, ShownMatch, badges, row_path, show_matches
+from .presenting import Answer, Part, ShownMatch, show_matches
 from .related import Related, is_tagged, related_to
 
 if TYPE_CHECKING:
@@ -154,22 +152,10 @@ def _context(datasette: Datasette, database: str, panel: Panel) -> dict[str, Any
     return {
         "concepts": [(name, concept_link(datasette, database, name)) for name in panel.names],
         "note": panel.note,
-        "items": _items(datasette, answer, answer.shown) if answer else [],
+        "items": [item_in_short(datasette, answer, each) for each in answer.shown]
+        if answer
+        else [],
         "total": answer.result.total if answer else 0,
         "others": panel.others,
         "all_link": _all_link(datasette, database, panel),
     }
-
-
-def _items(
-    datasette: Datasette, answer: Answer, shown: Sequence[ShownMatch]
-) -> list[dict[str, Any]]:
-    return [
-        {
-            "match": each.match,
-            "title": plain(title_and_excerpt(each)[0]),
-            "link": row_path(datasette, answer, each),
-            "badges": badges(each.match),
-        }
-        for each in shown
-    ]

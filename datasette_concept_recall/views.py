@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from traceback import print_exc
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from .presenting import (
     concepts_json,
     context_json,
     near_misses_json,
-    row_path,
+    rows_json,
     warnings_of,
 )
 
@@ -38,26 +39,40 @@ _METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 _BUDGETS = {"html": None, "json": "", "md": "2000"}
 
 
+Respond = Callable[["Request", "Datasette", "str | None", str], Awaitable[Response]]
+"""Answers a request about a database (None: all) in a format, ``html`` or what is asked for."""
+
+
 async def recall_view(request: Request, datasette: Datasette) -> Response:
     """Answers ``/{database}/-/recall`` and ``/-/recall``, and both with ``.json`` and ``.md``."""
+    return await answered(request, datasette, _respond)
+
+
+async def answered(request: Request, datasette: Datasette, respond: Respond) -> Response:
+    """What a function responds; its errors in the format that was asked for."""
     form = request.url_vars.get("format") or "html"
     headers = headers_of(datasette, form)
     if request.method == "OPTIONS":
         return Response.text("ok", headers=headers)
     try:
-        database = database_of(request, datasette)
-        return await _respond(request, datasette, database, form)
+        return await respond(request, datasette, _database_of(request, datasette), form)
     except (Forbidden, NotFound) as error:
         if form == "html":
             raise  # Datasette's own pages: a login plugin may act on the first
-        return error_response(
-            form, str(error), 403 if isinstance(error, Forbidden) else 404, headers
-        )
+        status = 403 if isinstance(error, Forbidden) else 404
+        return _error(form, str(error), status, headers)
+    except RecallError as error:
+        status = _status(error)
+        if form != "html":
+            return _error(form, str(error), status, headers)
+        context = {"error": str(error), "status": status, "title": None, "ok": False}
+        html = await datasette.render_template("error.html", context, request=request)
+        return Response.html(html, status=status)
     except sqlite3.Error as error:
         if form == "html":
             raise
         print_exc()  # as Datasette does
-        return error_response(form, f"The database cannot be read: {error}", 500, headers)
+        return _error(form, f"The database cannot be read: {error}", 500, headers)
 
 
 class MethodNotAllowed(RecallError):
@@ -70,7 +85,7 @@ def _status(error: RecallError) -> int:
     return 413 if isinstance(error, TextTooLong) else 400
 
 
-def error_response(form: str, message: str, status: int, headers: dict[str, str]) -> Response:
+def _error(form: str, message: str, status: int, headers: dict[str, str]) -> Response:
     """An error for a program; one that asked for Markdown is given the sentence alone."""
     if form == "md":
         return Response.text(f"{message}\n", status=status, headers=headers)
@@ -88,7 +103,7 @@ def headers_of(datasette: Datasette, form: str) -> dict[str, str]:
     return headers
 
 
-def database_of(request: Request, datasette: Datasette) -> str | None:
+def _database_of(request: Request, datasette: Datasette) -> str | None:
     """The database of the address, None when it is that of all databases."""
     encoded = request.url_vars.get("database")
     if encoded is None:
@@ -120,7 +135,7 @@ async def _respond(
         if status == 405:
             headers["Allow"] = ", ".join(_METHODS)
         if form != "html":
-            return error_response(form, str(error), status, headers)
+            return _error(form, str(error), status, headers)
         if isinstance(error, UnknownProject):  # or the form would bring it again
             parameters = replace(parameters, project=None)
         known = tuple(kind for kind in parameters.types if kind in scope.kinds)
@@ -164,8 +179,7 @@ def _as_markdown(request: Request, datasette: Datasette, answer: Answer) -> Resp
 
 def _as_json(request: Request, datasette: Datasette, answer: Answer) -> Response:
     headers = headers_of(datasette, "json")
-    origin = datasette.absolute_url(request, "/").removesuffix("/")
-    rows = [shown.as_json(origin + row_path(datasette, answer, shown)) for shown in answer.shown]
+    rows = rows_json(request, datasette, answer)
     result, next_url = answer.result, _next_url(request, datasette, answer, ".json")
     if next_url:
         headers["Link"] = f'<{next_url}>; rel="next"'

@@ -16,13 +16,8 @@ from hypothesis import strategies as st
 import foreign
 import hostile
 import knowledge
-from datasette_concept_recall.concepts import (
-    SORTS,
-    ConceptDetail,
-    ConceptList,
-    list_concepts,
-    show_concept,
-)
+from datasette_concept_recall.concept_detail import ConceptDetail, show_concept
+from datasette_concept_recall.concepts import SORTS, ConceptList, list_concepts
 from datasette_concept_recall.errors import UnknownConcept
 from knowledge import Section
 

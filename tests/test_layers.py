@@ -26,11 +26,12 @@ LAYERS = [
         "periods labels charts",
         "reading opening schema mapping index_schema discovery knowledge_schema concept_table "
         "mapped canned_sql vocabulary recall changes recall_index lexical embedders semantic",
-        "search concepts related items inspecting indexing index_building optimizing "
-        "decision_records demo",
-        "compat paths instances access sql_functions queries starting guards filters parameters "
-        "presenting asking filters facets page rows menus jumping cells views concept_page "
-        "concept_views toolbox concept_tools tools mcp_tools agent_tools cli",
+        "search concepts concept_detail related items inspecting indexing index_building "
+        "optimizing decision_records demo",
+        "compat paths instances access sql_functions queries starting guards parameters "
+        "presenting asking filters facets page rows concept_list concept_page menus jumping "
+        "cells views concept_views toolbox concept_tools tools mcp_tools agent_tools printing "
+        "cli",
         "__init__",
     )
 ]
@@ -46,8 +47,8 @@ IMPORTERS = {
     "pluggy": DATASETTE_MODULES,
     "jinja2": DATASETTE_MODULES,
     "markupsafe": DATASETTE_MODULES,
-    "click": {"cli", "starting"},
-    "yaml": {"cli"},
+    "click": {"cli", "printing", "starting"},
+    "yaml": {"printing"},
     "sqlite_utils": {"demo", "cli"},
     "numpy": {"lexical", "semantic", "embedders"},
     "rapidfuzz": {"near_misses"},
