@@ -41,7 +41,7 @@ class TookTooLong(RecallError):
     def __init__(self) -> None:
         super().__init__(
             "The recall took too long and was stopped by the time limit (sql_time_limit_ms)."
-            " The command `datasette concept-recall optimize` makes large databases fast"
+            " The command `datasette concept-recall optimize` makes large knowledge databases fast"
         )
 
 

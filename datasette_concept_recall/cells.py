@@ -22,30 +22,27 @@ if TYPE_CHECKING:
     from datasette.app import Datasette
 
 _SECONDS = 1.0
-"""So long it is remembered that everybody may see the concepts of a database."""
+"""So long it is remembered which names everybody may see: a page may have many cells."""
 
-_public: WeakKeyDictionary[Datasette, dict[str, tuple[float, bool]]] = WeakKeyDictionary()
+_public: WeakKeyDictionary[Datasette, dict[str, tuple[float, ConceptMatcher | None]]] = (
+    WeakKeyDictionary()
+)
 
 
-def may_link(datasette: Datasette, database: str | None, value: object) -> bool:
-    """Whether a cell might hold a link. Texts that Datasette would cut short are left to it."""
+def may_link(datasette: Datasette, database: str, value: str) -> bool:
+    """Whether a text might hold links. What Datasette cuts short in a cell is left to it."""
     longest = datasette.setting("truncate_cells_html")
-    return (
-        isinstance(value, str)
-        and "[[" in value
-        and database is not None
-        and database in datasette.databases
-        and (not longest or len(value) <= longest)
-    )
+    return database in datasette.databases and (not longest or len(value) <= longest)
 
 
 async def linked(datasette: Datasette, database: str, value: str) -> Markup | None:
     """The text with its links, None when there is none to make."""
     found = pieces(value)
-    if not any(piece.names for piece in found) or not await _is_public(datasette, database):
+    if not any(piece.names for piece in found):
         return None
-    vocabulary = vocabulary_for(datasette, database)
-    matcher = await datasette.get_database(database).execute_fn(vocabulary.matcher)
+    matcher = await _public_names(datasette, database)
+    if matcher is None:
+        return None
     shown = [(piece.text, _link(datasette, database, matcher, piece)) for piece in found]
     if not any(link for _, link in shown):
         return None
@@ -61,11 +58,14 @@ def _link(datasette: Datasette, database: str, matcher: ConceptMatcher, piece: P
     return None if name is None else concept_link(datasette, database, name)
 
 
-async def _is_public(datasette: Datasette, database: str) -> bool:
-    """Whether somebody who has not signed in may see the concepts of a database."""
+async def _public_names(datasette: Datasette, database: str) -> ConceptMatcher | None:
+    """The names of a database, None unless somebody who has not signed in may see them."""
     known = _public.setdefault(datasette, {})
-    until, public = known.get(database, (0.0, False))
+    until, matcher = known.get(database, (0.0, None))
     if monotonic() >= until:
-        public = await access.may_recall(datasette, None, database)
-        known[database] = monotonic() + _SECONDS, public
-    return public
+        matcher = None
+        if await access.may_recall(datasette, None, database):
+            vocabulary = vocabulary_for(datasette, database)
+            matcher = await datasette.get_database(database).execute_fn(vocabulary.matcher)
+        known[database] = monotonic() + _SECONDS, matcher
+    return matcher

@@ -7,6 +7,7 @@ it is not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from .mapping import Concepts, Mapping, Source
 from .reading import Reader, quote_identifier
@@ -96,29 +97,40 @@ def _column(columns: Columns, table: str, alias: str) -> Callable[[str], str]:
     return expression
 
 
+_Parts = dict[str, Any]
+"""Attributes of a `Source`."""
+
+
+def _linked(columns: Columns, table: str, link: str, link_item: str) -> _Parts | None:
+    """What all sources have in common: items by id, and a table of links; None without them."""
+    if not _has(columns, table, "id") or not _has(columns, link, link_item, "concept_id"):
+        return None
+    return {
+        "tables": (table, link),
+        "rows": f"{table} i",
+        "item_table": table,
+        "key": ("id",),
+        "id": "i.id",
+        "own_id": "id",
+        "link": link,
+        "link_table": link,
+        "on": f"l.{link_item} = i.id",
+        "concept": "l.concept_id",
+        "link_item": link_item,
+        "link_concept": "concept_id",
+    }
+
+
 def _observations(columns: Columns) -> Source | None:
-    if not (
-        _has(columns, "observations", "id")
-        and _has(columns, "observation_concepts", "observation_id", "concept_id")
-    ):
+    parts = _linked(columns, "observations", "observation_concepts", "observation_id")
+    if parts is None:
         return None
     item = _column(columns, "observations", _ITEM)
     return Source(
         name="observation",
         order=0,
         kinds=KINDS[0:1],
-        tables=("observations", "observation_concepts"),
-        rows="observations i",
-        item_table="observations",
-        key=("id",),
-        id="i.id",
-        own_id="id",
-        link="observation_concepts",
-        link_table="observation_concepts",
-        on="l.observation_id = i.id",
-        concept="l.concept_id",
-        link_item="observation_id",
-        link_concept="concept_id",
+        **parts,
         source_type="'observation'",
         project_id=item("project_id"),
         created=f"+{item('created_at')}",
@@ -131,28 +143,15 @@ def _observations(columns: Columns) -> Source | None:
 
 
 def _records(columns: Columns) -> Source | None:
-    if not (
-        _has(columns, "records", "id")
-        and _has(columns, "record_concepts", "record_id", "concept_id")
-    ):
+    parts = _linked(columns, "records", "record_concepts", "record_id")
+    if parts is None:
         return None
     item = _column(columns, "records", _ITEM)
     return Source(
         name="record",
         order=1,
         kinds=KINDS[1:2],
-        tables=("records", "record_concepts"),
-        rows="records i",
-        item_table="records",
-        key=("id",),
-        id="i.id",
-        own_id="id",
-        link="record_concepts",
-        link_table="record_concepts",
-        on="l.record_id = i.id",
-        concept="l.concept_id",
-        link_item="record_id",
-        link_concept="concept_id",
+        **parts,
         source_type="'record'",
         project_id=item("project_id"),
         created=f"+{item('ingested_at')}",
@@ -167,12 +166,16 @@ def _records(columns: Columns) -> Source | None:
 
 def _documents(columns: Columns) -> Source | None:
     """Sections; one whose document is missing keeps its heading as title."""
-    if not (
-        _has(columns, "documents", "id")
-        and _has(columns, "document_sections", "id", "document_id")
-        and _has(columns, "document_section_concepts", "section_id", "concept_id")
-    ):
+    parts = _linked(columns, "document_sections", "document_section_concepts", "section_id")
+    has_parents = _has(columns, "documents", "id") and _has(
+        columns, "document_sections", "document_id"
+    )
+    if parts is None or not has_parents:
         return None
+    parts |= {
+        "tables": ("documents", *parts["tables"]),
+        "rows": "document_sections i left join documents p on p.id = i.document_id",
+    }
     item = _column(columns, "document_sections", _ITEM)
     document = _column(columns, "documents", _PARENT)
     level, status = item("level"), item("summary_status")
@@ -182,18 +185,7 @@ def _documents(columns: Columns) -> Source | None:
         name="document",
         order=2,
         kinds=KINDS[2:],
-        tables=("documents", "document_sections", "document_section_concepts"),
-        rows="document_sections i left join documents p on p.id = i.document_id",
-        item_table="document_sections",
-        key=("id",),
-        id="i.id",
-        own_id="id",
-        link="document_section_concepts",
-        link_table="document_section_concepts",
-        on="l.section_id = i.id",
-        concept="l.concept_id",
-        link_item="section_id",
-        link_concept="concept_id",
+        **parts,
         source_type=f"case when {level} = 'gist' then 'document_gist' else 'document_section' end",
         project_id=document("project_id"),
         created=f"+{item('created_at')}",

@@ -23,42 +23,42 @@ ITEMS = (
 TAGS = ("bread", "jam", "soup")
 
 
-def _script(path: Path, *statements: str) -> sqlite3.Connection:
-    conn = sqlite3.connect(path)
-    for statement in statements:
-        conn.executescript(statement)
-    return conn
+def executed(path: Path, *scripts: str) -> Path:
+    """A database, new or not, in which some scripts were run."""
+    with closing(sqlite3.connect(path)) as conn:
+        for script in scripts:
+            conn.executescript(script)
+    return path
 
 
 def django_many_to_many(path: Path) -> Path:
     """A ManyToManyField: its link table has an id of its own, beside tables of Django itself."""
-    with closing(
-        _script(
-            path,
-            """
-            create table django_content_type (id integer primary key, app_label varchar(100),
-                model varchar(100));
-            create table auth_permission (id integer primary key, name varchar(255),
-                content_type_id integer references django_content_type(id));
-            create table auth_group (id integer primary key, name varchar(150));
-            create table auth_group_permissions (id integer primary key,
-                group_id integer references auth_group(id),
-                permission_id integer references auth_permission(id));
-            create table auth_user (id integer primary key, username varchar(150));
-            create table auth_user_user_permissions (id integer primary key,
-                user_id integer references auth_user(id),
-                permission_id integer references auth_permission(id));
-            create table blog_topic (id integer primary key, name varchar(50) not null unique,
-                slug varchar(50));
-            create table blog_post (id integer primary key, title varchar(200) not null,
-                slug varchar(50), body text not null, pub_date datetime not null,
-                author_id integer references auth_user(id));
-            create table blog_post_topics (id integer primary key,
-                post_id bigint not null references blog_post(id),
-                topic_id bigint not null references blog_topic(id));
-            """,
-        )
-    ) as conn:
+    executed(
+        path,
+        """
+        create table django_content_type (id integer primary key, app_label varchar(100),
+            model varchar(100));
+        create table auth_permission (id integer primary key, name varchar(255),
+            content_type_id integer references django_content_type(id));
+        create table auth_group (id integer primary key, name varchar(150));
+        create table auth_group_permissions (id integer primary key,
+            group_id integer references auth_group(id),
+            permission_id integer references auth_permission(id));
+        create table auth_user (id integer primary key, username varchar(150));
+        create table auth_user_user_permissions (id integer primary key,
+            user_id integer references auth_user(id),
+            permission_id integer references auth_permission(id));
+        create table blog_topic (id integer primary key, name varchar(50) not null unique,
+            slug varchar(50));
+        create table blog_post (id integer primary key, title varchar(200) not null,
+            slug varchar(50), body text not null, pub_date datetime not null,
+            author_id integer references auth_user(id));
+        create table blog_post_topics (id integer primary key,
+            post_id bigint not null references blog_post(id),
+            topic_id bigint not null references blog_topic(id));
+        """,
+    )
+    with closing(sqlite3.connect(path)) as conn:
         for id_, name in enumerate(TAGS, start=1):
             conn.execute("insert into blog_topic values (?, ?, ?)", (id_, name, name))
         for id_, (title, body, created, tags) in enumerate(ITEMS, start=1):
@@ -75,25 +75,24 @@ def django_many_to_many(path: Path) -> Path:
 
 def taggit(path: Path) -> Path:
     """Django's taggit: links to rows of any table by content type, of which one has no table."""
-    with closing(
-        _script(
-            path,
-            """
-            create table django_content_type (id integer primary key, app_label varchar(100),
-                model varchar(100));
-            insert into django_content_type values
-                (6, 'gone', 'thing'), (7, 'food', 'meal'), (8, 'food', 'drink');
-            create table food_meal (id integer primary key, title varchar(200), body text,
-                created datetime);
-            create table food_drink (id integer primary key, name varchar(200), added date);
-            create table taggit_tag (id integer primary key, name varchar(100) unique,
-                slug varchar(100) unique);
-            create table taggit_taggeditem (id integer primary key, object_id integer not null,
-                content_type_id integer not null references django_content_type(id),
-                tag_id integer not null references taggit_tag(id));
-            """,
-        )
-    ) as conn:
+    executed(
+        path,
+        """
+        create table django_content_type (id integer primary key, app_label varchar(100),
+            model varchar(100));
+        insert into django_content_type values
+            (6, 'gone', 'thing'), (7, 'food', 'meal'), (8, 'food', 'drink');
+        create table food_meal (id integer primary key, title varchar(200), body text,
+            created datetime);
+        create table food_drink (id integer primary key, name varchar(200), added date);
+        create table taggit_tag (id integer primary key, name varchar(100) unique,
+            slug varchar(100) unique);
+        create table taggit_taggeditem (id integer primary key, object_id integer not null,
+            content_type_id integer not null references django_content_type(id),
+            tag_id integer not null references taggit_tag(id));
+        """,
+    )
+    with closing(sqlite3.connect(path)) as conn:
         for id_, name in enumerate(TAGS, start=1):
             conn.execute("insert into taggit_tag values (?, ?, ?)", (id_, name, name))
         for id_, (title, body, created, tags) in enumerate(ITEMS, start=1):
@@ -153,41 +152,36 @@ def add_odd_arrays(path: Path) -> None:
 
 def epochs(path: Path) -> Path:
     """Times as seconds and as milliseconds since 1970, and one that is no time."""
-    with closing(
-        _script(
-            path,
-            """
-            create table tags (id integer primary key, name text);
-            create table meals (id integer primary key, title text, created_at integer);
-            create table meal_tags (meal_id integer references meals(id),
-                tag_id integer references tags(id));
-            insert into tags values (1, 'jam');
-            insert into meals values (1, 'seconds', 1700000000), (2, 'milliseconds', 1700000001000),
-                (3, 'text', '2023-11-14T22:13:22Z'), (4, 'none', null), (5, 'blob', x'00');
-            insert into meal_tags select id, 1 from meals;
-            """,
-        )
-    ) as conn:
-        conn.commit()
-    return path
+    return executed(
+        path,
+        """
+        create table tags (id integer primary key, name text);
+        create table meals (id integer primary key, title text, created_at integer);
+        create table meal_tags (meal_id integer references meals(id),
+            tag_id integer references tags(id));
+        insert into tags values (1, 'jam');
+        insert into meals values (1, 'seconds', 1700000000), (2, 'milliseconds', 1700000001000),
+            (3, 'text', '2023-11-14T22:13:22Z'), (4, 'none', null), (5, 'blob', x'00');
+        insert into meal_tags select id, 1 from meals;
+        """,
+    )
 
 
 def compound(path: Path, *, without_rowid: bool = False) -> Path:
     """Items with a key of two columns, of which links hold both."""
     ending = " without rowid" if without_rowid else ""
-    with closing(
-        _script(
-            path,
-            f"""
-            create table tags (id integer primary key, name text);
-            create table meals (kitchen text, number integer, title text, body text,
-                created text, primary key (kitchen, number)){ending};
-            create table meal_tags (kitchen text, number integer,
-                tag_id integer references tags(id),
-                foreign key (kitchen, number) references meals(kitchen, number));
-            """,
-        )
-    ) as conn:
+    executed(
+        path,
+        f"""
+        create table tags (id integer primary key, name text);
+        create table meals (kitchen text, number integer, title text, body text,
+            created text, primary key (kitchen, number)){ending};
+        create table meal_tags (kitchen text, number integer,
+            tag_id integer references tags(id),
+            foreign key (kitchen, number) references meals(kitchen, number));
+        """,
+    )
+    with closing(sqlite3.connect(path)) as conn:
         for id_, name in enumerate(TAGS, start=1):
             conn.execute("insert into tags values (?, ?)", (id_, name))
         for number, (title, body, created, tags) in enumerate(ITEMS, start=1):

@@ -203,22 +203,21 @@ async def test_several_link_tables_views_and_odd_names(
     tmp_path: Path, make_datasette: MakeDatasette
 ) -> None:
     """A row counts once for a concept; names are as they read; what cannot be asked for is out."""
-    path = tmp_path / "k.db"
-    with closing(sqlite3.connect(path)) as conn:
-        conn.executescript(
-            """create table tags (id primary key, name);
-            create table notes (id integer primary key, title text);
-            create table by_id (note integer, tag);
-            create table by_name (note integer, tag references tags(name));
-            create view titled as select id, title from notes where title <> 'c';
-            insert into tags values (1, 'jam'), ('2', 'Jam'), (3, 2024), (4, '2024'), (5, null),
-                (6, ''), (7, ' '), (8, x'ff'), (x'00', 'unreachable'), (9, 'É"]'), (10, 'é"]'),
-                (11, 'jam');
-            insert into notes values (1, 'a'), (2, 'b'), (3, 'c');
-            insert into by_id select 1, id from tags;
-            insert into by_id values (3, 11), (2, 99), (1, 8);
-            insert into by_name values (1, 'jam'), (2, 'Jam'), (2, '2024'), (3, 'gone');"""
-        )
+    path = foreign.executed(
+        tmp_path / "k.db",
+        """create table tags (id primary key, name);
+        create table notes (id integer primary key, title text);
+        create table by_id (note integer, tag);
+        create table by_name (note integer, tag references tags(name));
+        create view titled as select id, title from notes where title <> 'c';
+        insert into tags values (1, 'jam'), ('2', 'Jam'), (3, 2024), (4, '2024'), (5, null),
+            (6, ''), (7, ' '), (8, x'ff'), (x'00', 'unreachable'), (9, 'É"]'), (10, 'é"]'),
+            (11, 'jam');
+        insert into notes values (1, 'a'), (2, 'b'), (3, 'c');
+        insert into by_id select 1, id from tags;
+        insert into by_id values (3, 11), (2, 99), (1, 8);
+        insert into by_name values (1, 'jam'), (2, 'Jam'), (2, '2024'), (3, 'gone');""",
+    )
     keys = {"item_key": "note", "concept_key": "tag"}
     ids, names = {**keys, "link": "by_id"}, {**keys, "link": "by_name"}
     config = described(
@@ -242,17 +241,16 @@ async def test_rows_that_datasette_cannot_tell_apart_are_not_counted(
     tmp_path: Path, make_datasette: MakeDatasette
 ) -> None:
     """A column called rowid hides the number of a row; the filter finds it all the same."""
-    path = tmp_path / "k.db"
-    with closing(sqlite3.connect(path)) as conn:
-        conn.executescript(
-            """create table tags (id integer primary key, name text);
-            create table things (name text unique, rowid text);
-            create table thing_tags (thing text references things(name),
-                tag integer references tags(id));
-            insert into tags values (1, 'jam');
-            insert into things values ('one', 'x'), ('two', 'y');
-            insert into thing_tags values ('one', 1);"""
-        )
+    path = foreign.executed(
+        tmp_path / "k.db",
+        """create table tags (id integer primary key, name text);
+        create table things (name text unique, rowid text);
+        create table thing_tags (thing text references things(name),
+            tag integer references tags(id));
+        insert into tags values (1, 'jam');
+        insert into things values ('one', 'x'), ('two', 'y');
+        insert into thing_tags values ('one', 1);""",
+    )
     answer = await table(make_datasette(path), "things", _facet_concept=1, _concept="jam")
     assert [row["name"] for row in answer["rows"]] == ["one"]
     assert not has_facet(answer)

@@ -269,18 +269,17 @@ async def test_tags_of_several_link_tables_hold_together(
     tmp_path: Path, make_datasette: MakeDatasette
 ) -> None:
     """A row is tagged by any of them, and not by those that may not be seen."""
-    path = tmp_path / "k.db"
-    with closing(sqlite3.connect(path)) as conn:
-        conn.executescript(
-            """create table tags (id integer primary key, name text);
-            create table notes (id integer primary key, title text);
-            create table mine (note integer, tag integer);
-            create table theirs (note integer, tag integer);
-            insert into tags values (1, 'jam'), (2, 'tea');
-            insert into notes values (1, 'a'), (2, 'b'), (3, 'c');
-            insert into mine values (1, 1), (2, 2);
-            insert into theirs values (1, 1), (2, 1), (3, 2);"""
-        )
+    path = foreign.executed(
+        tmp_path / "k.db",
+        """create table tags (id integer primary key, name text);
+        create table notes (id integer primary key, title text);
+        create table mine (note integer, tag integer);
+        create table theirs (note integer, tag integer);
+        insert into tags values (1, 'jam'), (2, 'tea');
+        insert into notes values (1, 'a'), (2, 'b'), (3, 'c');
+        insert into mine values (1, 1), (2, 2);
+        insert into theirs values (1, 1), (2, 1), (3, 2);""",
+    )
     keys = {"table": "notes", "item_key": "note", "concept_key": "tag"}
     config = described("tags", A={**keys, "link": "mine"}, B={**keys, "link": "theirs"})
     answer = await table(make_datasette(path, config=config), "notes", _concept="jam")

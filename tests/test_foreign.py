@@ -46,14 +46,6 @@ def plugin(**databases: object) -> dict[str, Any]:
     return {"plugins": {"datasette-concept-recall": {"databases": databases}}}
 
 
-def executed(path: Path, *statements: str) -> Path:
-    """A database in which some statements were run."""
-    with closing(sqlite3.connect(path)) as conn:
-        for statement in statements:
-            conn.executescript(statement)
-    return path
-
-
 @found_alone
 def test_tags_are_found_without_configuration(tmp_path: Path, build: Build) -> None:
     """Link tables, or arrays, titles, texts and times are found; the rank is that of recall."""
@@ -179,7 +171,7 @@ def test_numbers_are_times_since_1970(tmp_path: Path) -> None:
 )
 def test_other_tables_are_not_taken_for_tags(tmp_path: Path, statements: str) -> None:
     """A database without links or arrays of tags has nothing to recall, and says so."""
-    path = executed(tmp_path / "x.db", statements)
+    path = foreign.executed(tmp_path / "x.db", statements)
     result = recalled(path, "a")
     assert result.matches == []
     assert result.warnings
@@ -190,7 +182,7 @@ def test_other_tables_are_not_taken_for_tags(tmp_path: Path, statements: str) ->
 
 def test_a_table_that_several_link_tables_share_holds_the_concepts(tmp_path: Path) -> None:
     """Whatever it is called, if nothing is named like tags."""
-    path = executed(
+    path = foreign.executed(
         tmp_path / "x.db",
         """create table themes (id integer primary key, name text);
         create table books (id integer primary key, title text);
@@ -206,7 +198,7 @@ def test_a_table_that_several_link_tables_share_holds_the_concepts(tmp_path: Pat
 
 def test_links_may_hold_the_name(tmp_path: Path) -> None:
     """A foreign key to the column of the names, in another letter case than others have it."""
-    path = executed(
+    path = foreign.executed(
         tmp_path / "x.db",
         """create table keywords (id integer primary key, keyword text unique);
         create table notes (id text primary key, note text);
@@ -223,7 +215,7 @@ def test_links_may_hold_the_name(tmp_path: Path) -> None:
 
 def test_rows_without_a_usable_key_are_still_found(tmp_path: Path) -> None:
     """Keys of bytes, NULL keys, and tables without a primary key, whose rows have numbers."""
-    path = executed(
+    path = foreign.executed(
         tmp_path / "x.db",
         """create table tags (id blob primary key, name text);
         create table things (name text, rowid text);
@@ -266,7 +258,7 @@ LABELS = {"table": "labels", "name": "shown", "description": "about"}
 @pytest.fixture
 def blog(tmp_path: Path) -> Path:
     """A database in which nothing can be found without configuration."""
-    return executed(tmp_path / "blog.db", BLOG)
+    return foreign.executed(tmp_path / "blog.db", BLOG)
 
 
 async def ask(datasette: Any, **query: object) -> dict[str, Any]:
@@ -367,7 +359,7 @@ async def test_names_in_arrays_need_every_table_they_are_in(
 ) -> None:
     """What a text names must not tell what is in a table that is not to be seen."""
     path = foreign.json_array(tmp_path / "blog.db")
-    executed(
+    foreign.executed(
         path,
         "create table secrets (id integer primary key, tags text);"
         "insert into secrets (tags) values ('[\"ambush\"]');",
@@ -455,9 +447,9 @@ async def test_a_configured_table_that_is_dropped_is_missed_not_an_error(
     sources = {"Post": POST, "View": {**POST, "table": "published"}}
     datasette = make_datasette(blog, config=plugin(blog={"concepts": LABELS, "sources": sources}))
     assert (await ask(datasette, q="train"))["total"] == 2
-    executed(blog, "drop view published")
+    foreign.executed(blog, "drop view published")
     assert [row["ref"] for row in (await ask(datasette, q="train"))["rows"]] == ["Post:2"]
-    executed(blog, "drop table labels")
+    foreign.executed(blog, "drop table labels")
     assert (await ask(datasette, q="train"))["rows"] == []
 
 

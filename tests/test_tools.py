@@ -69,6 +69,18 @@ async def refused(datasette: Datasette, tool_name: str, /, **given: object) -> s
     return str(error.value)
 
 
+OLD_RECORD = {
+    "ref": "record:1",
+    "kind": "Record",
+    "title": "Use RAG",
+    "date": "2026-01-15",
+    "status": "superseded",
+    "superseded_by": ["record:2"],
+    "concepts": ["C++", "RAG"],
+}
+"""What every tool says of a record that another one supersedes."""
+
+
 # --- recall --------------------------------------------------------------------------------------
 
 
@@ -91,16 +103,7 @@ async def test_recall_answers_with_items(path: Path, make_datasette: MakeDataset
             "status": "unsummarized, not reviewed",
             "concepts": ["C++", "RAG"],
         },
-        {
-            "ref": "record:1",
-            "kind": "Record",
-            "title": "Use RAG",
-            "date": "2026-01-15",
-            "status": "superseded",
-            "superseded_by": ["record:2"],
-            "concepts": ["C++", "RAG"],
-            "excerpt": "Long ago",
-        },
+        {**OLD_RECORD, "excerpt": "Long ago"},
         {
             "ref": "document_gist:1",
             "kind": "Document",
@@ -203,13 +206,7 @@ async def test_an_item_is_given_whole(path: Path, make_datasette: MakeDatasette)
     """All that recall says of it, its whole text, and where its page is."""
     datasette = make_datasette(path, settings={"base_url": "/base/"})
     assert await call(datasette, "get_item", ref=" record:1 ") == {
-        "ref": "record:1",
-        "kind": "Record",
-        "title": "Use RAG",
-        "date": "2026-01-15",
-        "status": "superseded",
-        "superseded_by": ["record:2"],
-        "concepts": ["C++", "RAG"],
+        **OLD_RECORD,
         "page": "/base/knowledge/records/1",
         "text": "Long ago",
     }
