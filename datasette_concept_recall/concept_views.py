@@ -16,7 +16,7 @@ from .instances import vocabulary_for
 from .parameters import Parameters
 from .paths import concepts_path, recall_path
 from .presenting import Answer, Part, ShownMatch, show_matches
-from .views import answered, headers_of
+from .views import answered, check_method, headers_of
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LIST_ROUTE = r"^/(?P<database>[^/]+)/-/concepts(?:\.(?P<format>json))?$"
 ONE_ROUTE = r"^/(?P<database>[^/]+)/-/concepts/(?P<concept>[^/]+?)(?:\.(?P<format>json))?$"
+
+_METHODS = ("GET", "HEAD", "OPTIONS")
 
 _NEWEST = 10
 
@@ -42,6 +44,7 @@ async def _list(
     request: Request, datasette: Datasette, database: str | None, form: str
 ) -> Response:
     assert database is not None  # there is no other route
+    check_method(request, _METHODS)
     asked = concept_list.read_listing(request, datasette.setting("max_returned_rows"))
     vocabulary = vocabulary_for(datasette, database)
 
@@ -68,6 +71,7 @@ async def _list(
 
 async def _one(request: Request, datasette: Datasette, database: str | None, form: str) -> Response:
     assert database is not None  # there is no other route
+    check_method(request, _METHODS)
     name = tilde_decode(request.url_vars["concept"])
     vocabulary = vocabulary_for(datasette, database)
 

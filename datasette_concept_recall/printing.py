@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .config import ConceptsConfig, DatabaseConfig, SourceConfig
 from .excerpts import plain
 from .models import Context, RecallResult
 from .presenting import badges, show_matches, warnings_of
@@ -77,6 +78,19 @@ def print_plan(todo: Plan) -> None:
         click.echo(f"Would bring {todo.changed:,} changed {items} up to date.")
 
 
+_FILE = "datasette.yaml (0.65: metadata.yaml)"
+
+_EXAMPLE = DatabaseConfig(
+    ConceptsConfig("TABLE_OF_TAGS", name="NAME"),
+    {
+        "LABEL": SourceConfig(
+            "TABLE", link="TABLE_OF_LINKS", item_key=("TO_THE_ROW",), concept_key="TO_THE_TAG"
+        )
+    },
+)
+"""What somebody has to fill in where nothing was found."""
+
+
 def print_inspection(inspection: Inspection, database: str) -> None:
     """What was found in a database, why, and the same as configuration."""
     import yaml
@@ -93,11 +107,18 @@ def print_inspection(inspection: Inspection, database: str) -> None:
     click.echo("\nWhy:")
     for reason in reasons:
         click.echo(f"  {terminal_line(reason)}")
-    if config is None:
-        if mapping.concepts is not None:
-            click.echo("\nNo configuration is needed.")
+    if config is None and mapping.concepts is not None:
+        click.echo("\nNo configuration is needed.")
         return
-    click.echo("\nThe same as configuration, in datasette.yaml (0.65: metadata.yaml), to change:\n")
+    if config is None:
+        click.echo(
+            "\nTables can be described in datasette.yaml (0.65: metadata.yaml), for example:\n"
+        )
+        config = _EXAMPLE
+    else:
+        click.echo(
+            "\nThe same as configuration, in datasette.yaml (0.65: metadata.yaml), to change:\n"
+        )
     described = {"databases": {database: config.as_configuration()}}
     block = {"plugins": {"datasette-concept-recall": described}}
     click.echo(yaml.safe_dump(block, sort_keys=False, allow_unicode=True).rstrip())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from traceback import print_exc
 from typing import TYPE_CHECKING, Any
@@ -62,12 +62,12 @@ async def answered(request: Request, datasette: Datasette, respond: Respond) -> 
         status = 403 if isinstance(error, Forbidden) else 404
         return _error(form, str(error), status, headers)
     except RecallError as error:
-        status = _status(error)
+        status, headers = _status(error), _with_allowed(headers, error)
         if form != "html":
             return _error(form, str(error), status, headers)
         context = {"error": str(error), "status": status, "title": None, "ok": False}
         html = await datasette.render_template("error.html", context, request=request)
-        return Response.html(html, status=status)
+        return Response.html(html, status=status, headers=headers)
     except sqlite3.Error as error:
         if form == "html":
             raise
@@ -77,6 +77,20 @@ async def answered(request: Request, datasette: Datasette, respond: Respond) -> 
 
 class MethodNotAllowed(RecallError):
     """The method of the request is none of those that the address answers."""
+
+    def __init__(self, method: str, allowed: Sequence[str]) -> None:
+        super().__init__(f"{method} is not allowed here")
+        self.allowed = ", ".join(allowed)
+
+
+def check_method(request: Request, allowed: Sequence[str]) -> None:
+    """Raises `MethodNotAllowed` for a request with another method."""
+    if request.method not in allowed:
+        raise MethodNotAllowed(request.method, allowed)
+
+
+def _with_allowed(headers: dict[str, str], error: RecallError) -> dict[str, str]:
+    return headers | ({"Allow": error.allowed} if isinstance(error, MethodNotAllowed) else {})
 
 
 def _status(error: RecallError) -> int:
@@ -122,8 +136,7 @@ async def _respond(
     parameters = Parameters()
     scope = await asking.scope_of(datasette, request.actor, database)
     try:
-        if request.method not in _METHODS:
-            raise MethodNotAllowed(f"{request.method} is not allowed here")
+        check_method(request, _METHODS)
         largest = datasette.setting("max_returned_rows")
         parameters = await read_parameters(request, largest, _BUDGETS[form])
         link = page.short_link(datasette, database, parameters)
@@ -131,17 +144,14 @@ async def _respond(
             return Response("", status=303, headers={"Location": link})
         answer = await asking.ask(datasette, request.actor, scope, parameters, form == "html")
     except RecallError as error:
-        status, headers = _status(error), headers_of(datasette, form)
-        if status == 405:
-            headers["Allow"] = ", ".join(_METHODS)
         if form != "html":
-            return _error(form, str(error), status, headers)
+            raise
         if isinstance(error, UnknownProject):  # or the form would bring it again
             parameters = replace(parameters, project=None)
         known = tuple(kind for kind in parameters.types if kind in scope.kinds)
         parameters = replace(parameters, types=known)
         html = await page.error_html(datasette, request, scope, parameters, str(error))
-        return Response.html(html, status=status, headers=headers)
+        return Response.html(html, status=_status(error), headers=_with_allowed({}, error))
     if form == "json":
         return _as_json(request, datasette, answer)
     if form == "md":

@@ -144,6 +144,32 @@ async def test_every_name_has_a_page_of_its_own(
     assert "<script>alert" not in response.text
 
 
+@pytest.mark.asyncio
+@pytest.mark.parametrize("address", ["", ".json", "/RAG", "/RAG.json"])
+async def test_pages_of_concepts_are_only_read(
+    path: Path, make_datasette: MakeDatasette, address: str
+) -> None:
+    """Another method is refused, and the answer says which are not."""
+    datasette = make_datasette(path)
+    response = await datasette.client.delete(f"{LIST}{address}")
+    assert response.status_code == 405
+    assert response.headers["allow"] == "GET, HEAD, OPTIONS"
+    assert (await datasette.client.head(f"{LIST}{address}")).status_code == 200
+
+
+@pytest.mark.asyncio
+async def test_a_name_too_long_for_a_link_has_a_page_without_such_links(
+    tmp_path: Path, make_datasette: MakeDatasette
+) -> None:
+    """Neither to its JSON, nor to a recall of it, nor to its rows."""
+    file, name = tmp_path / "k.db", "w" * 5_000
+    with closing(knowledge.create(file)) as conn:
+        knowledge.add_observation(conn, "x", concepts=[name])
+        conn.commit()
+    page = content(await make_datasette(file).client.get(f"{LIST}/{name}"))
+    assert all(len(link) < 5_000 and not link.startswith(".") for link in page.links())
+
+
 # --- permissions ---------------------------------------------------------------------------------
 
 

@@ -86,16 +86,21 @@ QUESTIONS = [
 ]
 
 
+CONCEPTS = ["", "/RAG", "/C~2B~2B", "/records+only", "/nothing"]
+
+OUR_ADDRESSES = [
+    *(f"/k/-/recall{form}{question}" for form in ("", ".json", ".md") for question in QUESTIONS),
+    *(f"/k/-/concepts{one}{form}?_sort=recent" for form in ("", ".json") for one in CONCEPTS),
+]
+
+
 async def recalls(datasette: Datasette, **more: Any) -> list[tuple[int, str]]:
     """Status and text of every page, JSON and context, without tokens and links to queries."""
     found = []
-    for extension in ("", ".json", ".md"):
-        for question in QUESTIONS:
-            response = await datasette.client.get(f"/k/-/recall{extension}{question}", **more)
-            varying = (
-                r'(, )?<a href="[^"]*">SQL query</a>|<input type="hidden" name="csrftoken".*?>'
-            )
-            found.append((response.status_code, re.sub(varying, "", response.text)))
+    for address in OUR_ADDRESSES:
+        response = await datasette.client.get(address, **more)
+        varying = r'(, )?<a href="[^"]*">SQL query</a>|<input type="hidden" name="csrftoken".*?>'
+        found.append((response.status_code, re.sub(varying, "", response.text)))
     return found
 
 

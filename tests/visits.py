@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import pytest
+from datasette.utils import tilde_encode
 
 import knowledge
 from browser import Visit
@@ -107,6 +108,9 @@ PLACES = {
     "every hostile name": recall("hostile", " and ".join(NAMES)),
     "all concepts": Place("/kitchen/-/concepts"),
     "found concepts": Place("/kitchen/-/concepts?q=ingredient&_sort=name&_size=3"),
+    "concept": Place("/kitchen/-/concepts/butter"),
+    "hostile concept": Place(f"/hostile/-/concepts/{tilde_encode(NAMES[0])}"),
+    "all databases": Place("/-/recall?q=butter"),
     "concept without items": Place("/kitchen/-/concepts/unused~20spoon"),
     "all hostile concepts": Place("/hostile/-/concepts"),
     "actions of a database": Place("/kitchen", ours=".actions-menu-links"),
