@@ -7,6 +7,7 @@ own layer only those named before it, so the imports of the package never form a
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -177,3 +178,12 @@ def test_third_party_packages_are_declared_and_stay_where_they_belong() -> None:
 def test_heavy_packages_are_imported_when_they_are_needed() -> None:
     """Numpy and its like are imported inside functions, never when a module is loaded."""
     assert offenders(e for e in IMPORTS if e.at_top and e.top in LAZY) == []
+
+
+def test_the_page_on_development_has_the_same_table() -> None:
+    """It names every module that there is, by layer, in the order of the table here."""
+    page = (SOURCE.parent / "docs" / "development.md").read_text("utf-8")
+    rows = re.findall(r"^\| [0-4].*? \| (.*) \|$", page, re.MULTILINE)
+    there = {module_of(path) for path in FILES}
+    told = [re.findall(r"`(\w+)`", row) for row in rows]
+    assert told == [[name for name in names if name in there] for names in LAYERS[:-1]]
