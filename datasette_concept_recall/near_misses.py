@@ -49,13 +49,9 @@ _NONE: _Nearest = (0, [])
 _empty_lines = re.compile(r"\n[^\S\n]*\n").sub
 
 
-def is_available() -> bool:
-    """Whether rapidfuzz is installed, without which nothing is offered."""
-    return _edits() is not None
-
-
 def _edits() -> _Edits | None:
     """Counts the edits between two strings; beyond ``score_cutoff`` they are one more than that.
+    None where rapidfuzz is not installed.
 
     An edit inserts, deletes or replaces a character or swaps two neighbours, and what was swapped
     is not edited again: optimal string alignment.
