@@ -23,18 +23,33 @@ MAPPED = {
     f"{PACKAGE}.decisions": "docs/decisions",
 }
 
+# What the index reads besides the formats of the standard library, an extra for each sort of file.
+INDEX = {
+    "index": ["semantic-text-splitter>=0.30", "watchfiles>=1"],
+    "pdf": ["pypdfium2>=5"],
+    "office": ["python-calamine>=0.4", "python-docx>=1", "python-pptx>=1"],
+    "html": ["markdownify>=1"],
+}
+
 EXTRAS = {
+    **INDEX,
+    # What turns texts into vectors without a network.
+    "semantic": ["wordllama>=0.4"],
     # What counts edits, so that near misses of concepts are offered.
     "fuzzy": ["rapidfuzz>=3"],
     "test": [
+        *(requirement for requirements in INDEX.values() for requirement in requirements),
         "axe-playwright-python>=0.1.8",
         "build",
         "datasette-mcp",
+        "fpdf2",
         "hypothesis",
+        "openpyxl",
         "playwright",
         "pytest",
         "pytest-asyncio",
         "rapidfuzz>=3",
+        "wordllama>=0.4",
     ],
     # What the tests use besides on Datasette 1.0, and what does not run on 0.65.
     "test-next": ["datasette-agent>=0.4a0"],

@@ -44,14 +44,24 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Datas
 @hookimpl
 def register_routes() -> list[tuple[str, Callable[..., Any]]]:
     """The pages and the JSON API."""
-    from . import concept_views, views
+    from . import concept_views, document_views, source_views, views
 
     return [
         (views.ROUTE, views.recall_view),
         (views.ROUTE_OF_ALL, views.recall_view),
         (concept_views.LIST_ROUTE, concept_views.list_view),
         (concept_views.ONE_ROUTE, concept_views.one_view),
+        (document_views.ROUTE, document_views.document_view),
+        (source_views.ROUTE, source_views.sources_view),
     ]
+
+
+@hookimpl
+def register_actions() -> list[Any]:
+    """On 1.0: the permission to ask something of an index."""
+    from . import compat
+
+    return compat.index_actions()
 
 
 @hookimpl
@@ -106,10 +116,10 @@ def view_actions(
 def row_actions(
     datasette: Datasette, request: Any, database: str, table: str, row: Any
 ) -> Callable[[], Awaitable[list[dict[str, str]]]]:
-    """On 1.0: from a row to what is tagged with its concepts."""
-    from . import rows
+    """On 1.0: from a row to what is tagged with its concepts, and to the text of a document."""
+    from . import menus
 
-    return lambda: rows.row_actions(datasette, request, database, table, row)
+    return lambda: menus.row_actions(datasette, request, database, table, row)
 
 
 @hookimpl
@@ -151,11 +161,11 @@ def extra_template_vars(
     datasette: Datasette, view_name: str, request: Any, database: str | None, table: str | None
 ) -> dict[str, Any] | Awaitable[dict[str, Any]]:
     """On 0.65: the same."""
-    from . import compat, rows
+    from . import compat, menus
 
     if view_name != "row" or not database or not table or compat.has_top_row(datasette):
         return {}
-    return rows.template_vars(datasette, request, database, table)
+    return menus.row_vars(datasette, request, database, table)
 
 
 @hookimpl
@@ -168,7 +178,7 @@ def extra_css_urls(template: str, request: Any, datasette: Datasette) -> list[st
 
 @hookimpl
 def extra_js_urls(template: str, datasette: Datasette) -> list[dict[str, Any]]:
-    """The script of search as you type, on the page that it is for."""
+    """The scripts of search as you type and of sources, on the pages that they are for."""
     from . import menus
 
     return menus.js_urls(datasette, template)

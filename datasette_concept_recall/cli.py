@@ -14,6 +14,7 @@ import click
 from . import printing
 from .budgeting import LARGEST_BUDGET
 from .errors import RecallError
+from .index_cli import index
 from .models import RecallRequest, RecallResult
 from .opening import opened, opened_for_writing
 from .presenting import (
@@ -235,6 +236,9 @@ def demo(path: Path, no_serve: bool, host: str, port: int) -> None:
     click.echo(f"Try: http://{shown_host}:{port}/{tilde_encode(path.stem)}/-/recall?{query}")
     command = [sys.executable, "-m", "datasette", "serve", str(path)]
     raise SystemExit(subprocess.call([*command, "--host", host, "--port", str(port)]))
+
+
+concept_recall.add_command(index)
 
 
 def _joined(text: tuple[str, ...]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING, Any
+import sqlite3
+from collections.abc import Callable, Container, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from markupsafe import escape
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from datasette.app import Datasette
 
 Actor = dict[str, Any] | None
+
+T = TypeVar("T")
 
 QUERY_SOURCE = "datasette-concept-recall"
 """The ``source`` under which 1.0 stores the queries of this plugin."""
@@ -39,6 +43,52 @@ async def may_view_database(datasette: Datasette, actor: Actor, database: str) -
         resource = DatabaseResource(database)
         return bool(await datasette.allowed(action="view-database", resource=resource, actor=actor))
     return await _cascade(datasette, actor, [("view-database", database), ("view-instance", None)])
+
+
+INDEX_ACTION = "concept-recall-index"
+"""The permission to ask something of an index: runs, pauses, the removal of what is gone."""
+
+
+def index_actions() -> list[Any]:
+    """On 1.0, the permission as it is registered."""
+    from datasette.permissions import Action
+
+    return [Action(name=INDEX_ACTION, description="Run, pause and repair indexes of documents")]
+
+
+async def may_index(datasette: Any, actor: Actor) -> bool:
+    """Whether the actor may ask something of indexes: by default only root may.
+
+    0.65 has no block ``permissions`` in its metadata; it is read here as 1.0 reads it.
+    """
+    if _is_1_0(datasette):
+        return bool(await datasette.allowed(action=INDEX_ACTION, actor=actor))
+    from datasette.utils import actor_matches_allow
+
+    opinion = await _opinion(datasette, actor, INDEX_ACTION, None)
+    if opinion is not None:
+        return bool(opinion)
+    allow = (datasette.metadata("permissions") or {}).get(INDEX_ACTION)
+    is_root = actor is not None and actor.get("id") == "root"
+    return is_root if allow is None else bool(actor_matches_allow(actor, allow))
+
+
+async def write(datasette: Any, database: str, writer: Callable[[sqlite3.Connection], T]) -> T:
+    """What a function returns that writes to a database, all of it in one transaction.
+
+    Raises whatever the function raises; then nothing is written.
+    """
+
+    def in_transaction(conn: sqlite3.Connection) -> T:
+        conn.execute("begin immediate")
+        with conn:
+            return writer(conn)
+
+    begins = not _is_1_0(datasette)  # 1.0 begins one itself
+    written: T = await datasette.get_database(database).execute_write_fn(
+        in_transaction if begins else writer
+    )
+    return written
 
 
 async def visible_tables(
@@ -308,3 +358,22 @@ def database_color(datasette: Datasette, database: str | None) -> str:
     if database is None:
         return of_none
     return getattr(datasette.get_database(database), "color", of_none)
+
+
+def add_background_task(
+    datasette: Any, start: Callable[[], None], stop: Callable[[], None]
+) -> bool:
+    """On 1.0: has something started with the server and stopped with it; False on 0.65, where
+    nothing tells of the end."""
+    if not hasattr(datasette, "add_background_task"):
+        return False
+
+    async def run(_: Any) -> None:
+        start()
+        try:
+            await asyncio.Event().wait()
+        finally:  # within the grace that Datasette gives, in a thread: it waits for a process
+            await asyncio.shield(asyncio.to_thread(stop))
+
+    datasette.add_background_task(run, name="concept-recall-index")
+    return True

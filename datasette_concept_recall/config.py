@@ -80,12 +80,45 @@ def _one_or_list(value: str | tuple[str, ...]) -> str | list[str]:
     return value[0] if len(value) == 1 else list(value)
 
 
+@dataclass(frozen=True)
+class IndexConfig:
+    """The index that Datasette keeps fresh: the name of its database, whether folders are watched
+    and sources looked at in rounds, and the databases whose concepts are looked for in all texts
+    (None: every other one that is served)."""
+
+    database: str
+    watch: bool = False
+    concepts_of: tuple[str, ...] | None = None
+
+
+def parse_index(given: object) -> IndexConfig | None:
+    """What is configured of the index, None for nothing. Raises `BadConfiguration`."""
+    if given is None:
+        return None
+    index = _object("", given).get("index")
+    if index is None:
+        return None
+    values = _object("index", index)
+    _known("index", values, [f.name for f in fields(IndexConfig)])
+    database, watch = values.get("database"), values.get("watch", False)
+    if not isinstance(database, str) or not database:
+        raise BadConfiguration("index.database", "name the database that is the index")
+    if not isinstance(watch, bool):
+        raise BadConfiguration("index.watch", f"{watch!r} is neither true nor false")
+    names = values.get("concepts_of")
+    if names is not None and not (
+        isinstance(names, list) and all(isinstance(name, str) for name in names)
+    ):
+        raise BadConfiguration("index.concepts_of", f"{names!r} is not a list of databases")
+    return IndexConfig(database, watch, None if names is None else tuple(names))
+
+
 def parse_configuration(given: object) -> dict[str, DatabaseConfig]:
     """The configuration by name of database. Raises `BadConfiguration`."""
     if given is None:
         return {}
     top = _object("", given)
-    _known("", top, ("databases",))
+    _known("", top, ("databases", "index"))
     databases = _object("databases", _or_nothing(top.get("databases")))
     return {name: _database(f"databases.{name}", value) for name, value in databases.items()}
 

@@ -11,8 +11,9 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
-from .config import DatabaseConfig, parse_configuration
+from .config import DatabaseConfig, IndexConfig, parse_configuration, parse_index
 from .errors import BadConfiguration
+from .index_mapping import is_index
 from .mapped import build_mapping
 from .reading import reading
 from .schema import read_schema
@@ -80,6 +81,7 @@ async def check_configuration(datasette: Datasette) -> None:
     config = _configuration(datasette)
     if isinstance(config, BadConfiguration):
         raise config
+    await _check_index(datasette, index_config(datasette))
     for name, described in config.items():
         database = datasette.databases.get(name)
         if database is None:
@@ -87,6 +89,33 @@ async def check_configuration(datasette: Datasette) -> None:
         problems = await database.execute_fn(partial(_problems_of, described))
         for problem in problems:
             raise problem.within(f"databases.{name}")
+
+
+def index_config(datasette: Datasette) -> IndexConfig | None:
+    """What is configured of the index. Raises `BadConfiguration`."""
+    return parse_index(datasette.plugin_config(PLUGIN))
+
+
+async def _check_index(datasette: Datasette, config: IndexConfig | None) -> None:
+    if config is None:
+        return
+    for key, name in (
+        ("database", config.database),
+        *((f"concepts_of.{n}", name) for n, name in enumerate(config.concepts_of or ())),
+    ):
+        if name not in datasette.databases:
+            raise BadConfiguration(f"index.{key}", f"no database named {name} is served")
+    database = datasette.databases[config.database]
+    if not database.path or not database.is_mutable:
+        raise BadConfiguration("index.database", f"{config.database} is no file that is written")
+
+    def is_index_or_empty(conn: sqlite3.Connection) -> bool:
+        with reading(conn) as reader:
+            return is_index(reader) or not reader.rows("select 1 from sqlite_master limit 1")
+
+    if not await database.execute_fn(is_index_or_empty):
+        problem = f"{config.database} is no index: 'datasette concept-recall index add' makes one"
+        raise BadConfiguration("index.database", problem)
 
 
 def _problems_of(described: DatabaseConfig, conn: sqlite3.Connection) -> list[BadConfiguration]:

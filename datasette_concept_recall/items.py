@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from dataclasses import replace
 from typing import Any
 
 from . import recall as stages
 from .folding import canonical_name
 from .mapping import Mapping, Source
 from .models import Candidate, ConceptMatch, RankKey
+from .pieces import joined
 from .reading import Reader, as_text, quote_identifier, reading
 from .related import tags_sql
 from .timestamps import age_of
@@ -105,4 +107,7 @@ def _filled(
     carried = candidate._replace(carried=(1 << len(asked)) - 1)
     projects = stages.read_projects(reader, mapping, None)
     (match,) = stages.fill(reader, mapping, [carried], asked, projects)
-    return match
+    if source.pieces is None:
+        return match
+    text, _ = joined(reader.rows(source.pieces, candidate.key.id))
+    return replace(match, body=text)

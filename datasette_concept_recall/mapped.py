@@ -20,6 +20,7 @@ from .discovery import (
     title_column,
 )
 from .errors import BadConfiguration
+from .index_mapping import CONFIG, is_index, with_passages
 from .knowledge_schema import read_knowledge
 from .mapping import Concepts, Mapping, Source
 from .reading import Reader, quote_identifier
@@ -91,6 +92,9 @@ def find_mapping(reader: Reader) -> FoundMapping:
         reason = "It has the tables of a knowledge database, as kb and harvey write them."
         return FoundMapping(knowledge, (reason,))
     schema = read_schema(reader)
+    if is_index(reader):
+        reason = "It is an index of documents, as this plugin writes it."
+        return FoundMapping(with_passages(build_mapping(reader, schema, CONFIG)[0]), (reason,))
     config, reasons = discover(reader, schema)
     if config is None:
         return FoundMapping(knowledge, reasons)

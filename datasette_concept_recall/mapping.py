@@ -61,6 +61,10 @@ class Source:
       ``project_table`` where else it is read, if anywhere
     - ``searched``: all text that an item says, several expressions
     - ``relations``: the table of which item supersedes which, or None
+    - ``passages``: where the text of an item is in pieces, a query for the piece of each that
+      carries most of some concepts: of a JSON array of ids and one of names of concepts it makes
+      (item, number of the piece, its place in words, its text); and ``pieces`` one for all of an
+      item: of its id it makes (text, start, end), of which the next may repeat some
     - ``link_item`` and ``link_concept`` (columns of the link table), ``ranked_by`` (the columns of
       each table on which the rank and the narrowing of an item depend) and ``parent`` (the table
       joined as ``p`` and the item's column that refers to it, or None), for the recall index
@@ -98,6 +102,8 @@ class Source:
     project_is_name: bool = False
     project_table: str | None = None
     relations: str | None = None
+    passages: str | None = None
+    pieces: str | None = None
     link_item: str = ""
     link_concept: str = ""
     ranked_by: tuple[tuple[str, tuple[str, ...]], ...] = ()

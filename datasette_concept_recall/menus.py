@@ -7,14 +7,29 @@ costs nothing; only the page of a database looks again.
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
-from . import access, compat, concept_list, concept_page, facets, page, rows
+from markupsafe import Markup
+
+from . import (
+    access,
+    compat,
+    concept_list,
+    concept_page,
+    document_page,
+    facets,
+    page,
+    rows,
+    source_page,
+)
 from .canned_sql import BY_NAMES, BY_TEXT, MENTIONS
+from .indexing import looking
 from .page import short_link
 from .parameters import Parameters
-from .paths import concepts_path, recall_path, static_path
+from .paths import concepts_path, document_path, recall_path, sources_path, static_path
 from .related import is_tagged
 from .schema import lowered
 
@@ -24,7 +39,15 @@ if TYPE_CHECKING:
 
     from .compat import Actor
 
-_TEMPLATES = (page.TEMPLATE, concept_list.TEMPLATE, concept_page.TEMPLATE)
+_TEMPLATES = (
+    page.TEMPLATE,
+    concept_list.TEMPLATE,
+    concept_page.TEMPLATE,
+    document_page.TEMPLATE,
+    source_page.TEMPLATE,
+)
+
+_SCRIPTS = {page.TEMPLATE: "concept-recall.js", source_page.TEMPLATE: "sources.js"}
 
 Action = dict[str, str]
 """An entry of a menu: ``href``, ``label`` and, shown by 1.0 only, ``description``."""
@@ -33,13 +56,35 @@ RECALL = "Find what is tagged with the concepts that a text names"
 
 
 async def menu_links(datasette: Datasette, actor: Actor) -> list[Action]:
-    """One link, to all databases when there are several in which the actor may use Recall."""
+    """One link, to all databases when there are several in which the actor may use Recall, and
+    one to the sources of indexes when there is an index that it may see."""
+    links = []
     found = await access.recallable_databases(datasette, actor)
-    if not found:
-        return []
-    return [
-        {"href": recall_path(datasette, found[0] if len(found) == 1 else None), "label": "Recall"}
-    ]
+    if found:
+        href = recall_path(datasette, found[0] if len(found) == 1 else None)
+        links.append({"href": href, "label": "Recall"})
+    if await _sees_an_index(datasette, actor):
+        links.append({"href": sources_path(datasette), "label": "Sources of the index"})
+    return links
+
+
+async def _sees_an_index(datasette: Datasette, actor: Actor) -> bool:
+    for name in access.databases(datasette):
+        with suppress(sqlite3.Error):  # its own pages say so
+            if await _may_view(datasette, actor, name, looking.TABLES_OF_SOURCES):
+                return True
+    return False
+
+
+async def _may_view(
+    datasette: Datasette, actor: Actor, database: str, tables: frozenset[str]
+) -> bool:
+    """Whether a database is an index and the actor may view these tables of it."""
+    if not looking.is_index(await access.known_mapping(datasette, database)):
+        return False
+    return await compat.may_view_database(
+        datasette, actor, database
+    ) and tables == await compat.visible_tables(datasette, actor, database, tables, as_spelled=True)
 
 
 async def database_actions(datasette: Datasette, actor: Actor, database: str) -> list[Action]:
@@ -86,6 +131,48 @@ def _facet_link(datasette: Datasette, database: str, table: str, request: Reques
     kept = [(name, value) for name, value in pairs if name != "_next"]
     path: str = datasette.urls.table(database, table)
     return f"{path}?{urlencode([*kept, (facets.PARAMETER, '1')])}"
+
+
+async def row_actions(
+    datasette: Datasette, request: Request, database: str, table: str, row: sqlite3.Row
+) -> list[Action]:
+    """The actions of a row: what is related, and where the text of a document is read."""
+    related = await rows.row_actions(datasette, request, database, table, row)
+    link = await _reading_link(datasette, request.actor, database, table, row)
+    if link is None:
+        return related
+    return [_action("Read", link, "The text of this document as it is searched"), *related]
+
+
+async def row_vars(
+    datasette: Datasette, request: Request, database: str, table: str
+) -> dict[str, Any]:
+    """On 0.65, which has no such actions: the same, behind the description of the row's table."""
+    found = await rows.template_vars(datasette, request, database, table)
+    link = None
+    if table == "document":
+        row = await compat.row_of_page(datasette, request, database, table)
+        link = row and await _reading_link(datasette, request.actor, database, table, row)
+    if not link:
+        return found
+    html = Markup('<p><a href="{}">Read this document</a></p>').format(link)
+    if not found:
+        return {"metadata": compat.description_of_table(datasette, database, table, html)}
+    told = found["metadata"]
+    return {"metadata": told | {"description_html": f"{html}{told['description_html']}"}}
+
+
+async def _reading_link(
+    datasette: Datasette, actor: Actor, database: str, table: str, row: sqlite3.Row
+) -> str | None:
+    """Where the document of a row is read, None when it is none that the actor may read."""
+    if table != "document" or not await _may_view(
+        datasette, actor, database, looking.TABLES_OF_DOCUMENT
+    ):
+        return None
+    if row["live_generation"] is None:  # not searched, so not to be read either
+        return None
+    return document_path(datasette, database, row["id"])
 
 
 async def query_actions(
@@ -136,10 +223,9 @@ def css_urls(datasette: Datasette, template: str, request: Request | None) -> li
 
 
 def js_urls(datasette: Datasette, template: str) -> list[dict[str, Any]]:
-    """The script of search as you type, for the Recall page only.
+    """The script of search as you type for the Recall page, and that of the page of sources.
 
-    It is a module because Datasette has no other way to load a script after the page.
+    They are modules because Datasette has no other way to load a script after the page.
     """
-    if template != page.TEMPLATE:
-        return []
-    return [{"url": static_path(datasette, "concept-recall.js"), "module": True}]
+    file = _SCRIPTS.get(template)
+    return [{"url": static_path(datasette, file), "module": True}] if file else []

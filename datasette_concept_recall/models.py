@@ -50,7 +50,9 @@ class ConceptMatch:
     ``concepts``, which are in the order asked. ``body`` is empty for a document whose summary is
     not reviewed. ``created_at`` is aware and in UTC, or None when missing or unreadable.
     ``summary_status`` and ``summary_stale`` are None except for documents, ``status`` except for
-    records. ``superseded_by`` holds references such as ``"record:12"``.
+    records. ``superseded_by`` holds references such as ``"record:12"``. Of a document in an index
+    ``body`` is the chunk that carries most of the concepts, ``passage`` its number and ``place``
+    where in the document it stands, such as ``page 3``; both are None of other items.
     """
 
     source_type: str
@@ -69,6 +71,8 @@ class ConceptMatch:
     kind: str = ""
     item_table: str = ""
     key: tuple[object, ...] = ()
+    place: str | None = None
+    passage: int | None = None
 
     @property
     def ref(self) -> str:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from datasette.utils import tilde_encode
 
+from .models import Key
+
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
@@ -36,6 +38,23 @@ def concept_link(datasette: Datasette, database: str, name: str, extension: str 
     """The path of the page of one concept, None when it is too long to be a link."""
     path = concepts_path(datasette, database, name, extension)
     return path if len(path) <= LONGEST_LINK else None
+
+
+def document_path(
+    datasette: Datasette,
+    database: str,
+    document: Key,
+    chunk: int | None = None,
+    extension: str = "",
+) -> str:
+    """The path of the page on which a document of an index is read, at one of its chunks."""
+    place = "" if chunk is None else f"?chunk={chunk}#chunk-{chunk}"
+    return f"{datasette.urls.database(database)}/-/documents/{document}{extension}{place}"
+
+
+def sources_path(datasette: Datasette, extension: str = "") -> str:
+    """The path of the page of the sources of all indexes."""
+    return str(datasette.urls.path(f"/-/recall/sources{extension}"))
 
 
 def static_path(datasette: Datasette, file: str) -> str:

@@ -15,6 +15,7 @@ from .mapping import Mapping
 from .matching import ConceptMatcher
 from .models import ConceptMatch, RecallResult
 from .parameters import Parameters
+from .paths import document_path
 from .reading import as_text
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class ShownMatch:
             "project_id": match.project_id,
             "project": match.project,
             "title": match.title,
+            "place": match.place,
             "excerpt": plain(self.excerpt),
             "body": match.body,
             "match_count": match.match_count,
@@ -122,6 +124,8 @@ def rows_json(request: Request, datasette: Datasette, answer: Answer) -> list[di
 
 def item_path(datasette: Datasette, database: str, mapping: Mapping, match: ConceptMatch) -> str:
     """The path of the page of an item; of a view that has none, the view cut down to its row."""
+    if match.passage is not None:
+        return document_path(datasette, database, match.id, match.passage)
     table = datasette.urls.table(database, match.item_table)
     source = mapping.source_of(match.source_type)
     if source.is_view:

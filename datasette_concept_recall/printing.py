@@ -53,7 +53,7 @@ def print_result(result: RecallResult) -> None:
     for shown in show_matches(result):
         match = shown.match
         day = match.created_at.date().isoformat() if match.created_at else "no date"
-        about = [match.kind, match.ref, match.project, day]
+        about = [match.kind, match.ref, match.project, match.place, day]
         about += [words for _, words in badges(match)]
         click.echo(f"\n{shown.rank}. {terminal_line(match.title) or match.ref}")
         click.echo("   " + " · ".join(terminal_line(part) for part in about if part))

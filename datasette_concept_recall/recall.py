@@ -127,16 +127,19 @@ def fill(
     """The winners with all that is shown of them, in the order given. Raises `MissingRow`."""
     rows: dict[tuple[int, Key], tuple[Any, ...]] = {}
     superseded: dict[tuple[int, Key], tuple[str, ...]] = {}
+    passages: dict[tuple[int, Key], dict[str, Any]] = {}
     sources = {source.order: source for source in mapping.sources}
     for order, source in sources.items():
         ids = json_list(c.key.id for c in winners if c.key.source == order)
         if ids != "[]":
             rows |= {(order, row[0]): row[1:] for row in reader.rows(fill_sql(source), ids)}
             superseded |= {(order, k): v for k, v in _superseded_by(reader, source, ids).items()}
+            passages |= {(order, k): v for k, v in _passages(reader, source, ids, asked).items()}
     tables = {order: mapping.spelled(source.item_table) for order, source in sources.items()}
     return [
         replace(
             _match(candidate, sources[candidate.key.source], _row_of(candidate, rows)),
+            **passages.get(candidate.key[2:], {}),
             concepts=tuple(asked[bit].name for bit in members(candidate.carried)),
             project=projects.of(candidate.project_id),
             superseded_by=superseded.get(candidate.key[2:], ()),
@@ -208,6 +211,19 @@ def _superseded_by(reader: Reader, source: Source, ids: str) -> dict[Key, tuple[
     ):
         newer[old] = (*newer.get(old, ()), f"{source.name}:{new}")
     return newer
+
+
+def _passages(
+    reader: Reader, source: Source, ids: str, asked: Sequence[AskedName]
+) -> dict[Key, dict[str, Any]]:
+    """Item id -> what is shown of it where its text is in pieces: the one that says most."""
+    if source.passages is None:
+        return {}
+    names = json_list(spelling for name in asked for spelling in name.spellings)
+    return {
+        item: {"passage": piece, "place": as_text(place), "body": as_text(text)}
+        for item, piece, place, text in reader.rows(source.passages, ids, names)
+    }
 
 
 class ProjectNames:

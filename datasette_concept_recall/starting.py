@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from datasette.utils import StartupError
 
-from . import instances, queries
+from . import instances, keeping, queries
 from .errors import BadConfiguration
 
 if TYPE_CHECKING:
@@ -21,11 +21,13 @@ class WronglyConfigured(StartupError, click.ClickException):
 async def start(datasette: Datasette) -> None:
     """Stops Datasette when it is configured wrongly (`WronglyConfigured`); else makes it ready.
 
-    The vocabularies are loaded in the background. On 1.0 the canned queries are stored.
+    The vocabularies are loaded in the background, and where an index is to be watched that begins.
+    On 1.0 the canned queries are stored.
     """
     try:
         await instances.check_configuration(datasette)
     except BadConfiguration as error:
         raise WronglyConfigured(str(error.within(f"plugins.{instances.PLUGIN}"))) from error
     instances.warm_up(datasette)
+    keeping.begin(datasette)
     await queries.store(datasette)

@@ -129,6 +129,7 @@ def about(match: ConceptMatch, database: str | None) -> dict[str, Any]:
         kind=match.kind,
         title=match.title,
         project=match.project,
+        place=match.place,
         date=match.created_at.date().isoformat() if match.created_at else None,
         status=", ".join(status),
         superseded_by=[ref_of(ref, database) for ref in match.superseded_by],

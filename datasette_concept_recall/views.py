@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from traceback import print_exc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from datasette import Forbidden, NotFound, Response
-from datasette.utils import add_cors_headers, tilde_decode
+from datasette.utils import add_cors_headers, sqlite_timelimit, tilde_decode
 
 from . import asking, page
 from .errors import RecallError, TextTooLong, UnknownProject
@@ -38,6 +38,8 @@ _METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 # By format: the budget of a request that names none; the page takes none.
 _BUDGETS = {"html": None, "json": "", "md": "2000"}
 
+
+T = TypeVar("T")
 
 Respond = Callable[["Request", "Datasette", "str | None", str], Awaitable[Response]]
 """Answers a request about a database (None: all) in a format, ``html`` or what is asked for."""
@@ -83,6 +85,13 @@ class MethodNotAllowed(RecallError):
         self.allowed = ", ".join(allowed)
 
 
+class Unwritable(RecallError):
+    """A database cannot be written at the moment."""
+
+    def __init__(self, database: str, error: sqlite3.Error) -> None:
+        super().__init__(f"{database} cannot be written at the moment: {error}")
+
+
 def check_method(request: Request, allowed: Sequence[str]) -> None:
     """Raises `MethodNotAllowed` for a request with another method."""
     if request.method not in allowed:
@@ -96,6 +105,8 @@ def _with_allowed(headers: dict[str, str], error: RecallError) -> dict[str, str]
 def _status(error: RecallError) -> int:
     if isinstance(error, MethodNotAllowed):
         return 405
+    if isinstance(error, Unwritable):
+        return 503
     return 413 if isinstance(error, TextTooLong) else 400
 
 
@@ -128,6 +139,35 @@ def _database_of(request: Request, datasette: Datasette) -> str | None:
         return name
     except KeyError:
         raise NotFound(f"Database not found: {route}") from None
+
+
+class ReadingTookTooLong(RecallError):
+    """The time limit of Datasette ended what was read."""
+
+    def __init__(self) -> None:
+        super().__init__("Reading took too long and was stopped by the limit (sql_time_limit_ms)")
+
+
+async def read_in_time(
+    datasette: Datasette, database: str, reader: Callable[[sqlite3.Connection], T]
+) -> T:
+    """What a function reads from a database, in one trip to a thread, under the time limit.
+
+    Raises `ReadingTookTooLong`, and whatever the function raises.
+    """
+    limit = datasette.setting("sql_time_limit_ms")
+
+    def trip(conn: sqlite3.Connection) -> T:
+        with sqlite_timelimit(conn, limit):
+            return reader(conn)
+
+    try:
+        found: T = await datasette.get_database(database).execute_fn(trip)
+    except sqlite3.OperationalError as error:
+        if "interrupted" not in str(error):
+            raise
+        raise ReadingTookTooLong from error
+    return found
 
 
 async def _respond(

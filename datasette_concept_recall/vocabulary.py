@@ -162,3 +162,12 @@ def match_concept_names(
     A database without concepts has no names. Raises `sqlite3.Error` when it cannot be read.
     """
     return vocabulary_of(vocabulary).matcher(conn).names(text)
+
+
+def stored_names(conn: sqlite3.Connection) -> list[str]:
+    """The names of all concepts of a database, as they are found in it; some may be there twice.
+
+    Raises `sqlite3.Error` when it cannot be read.
+    """
+    with reading(conn) as reader:
+        return _read_names(reader, read_mapping(reader))[0]

@@ -91,7 +91,7 @@ def served(
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder, env=kept)
     try:
-        yield _wait_for_address(process, log)
+        yield wait_for_address(process, log)
     finally:
         process.terminate()
         try:
@@ -101,7 +101,8 @@ def served(
             process.wait()
 
 
-def _wait_for_address(process: subprocess.Popen[bytes], log: Path) -> str:
+def wait_for_address(process: subprocess.Popen[bytes], log: Path) -> str:
+    """Where a Datasette that writes into this log answers; a failure when it ends before."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         found = _address(log.read_text())

@@ -107,7 +107,11 @@ def windows(chromium: Browser) -> Iterator[dict[str, BrowserContext]]:
 def address(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where the databases of `visits` are served, to whoever has a Chromium."""
     folder = tmp_path_factory.mktemp("served")
-    databases = visits.build_kitchen(folder / "kitchen.db"), hostile.build(folder / "hostile.db")
+    databases = [
+        visits.build_kitchen(folder / "kitchen.db"),
+        hostile.build(folder / "hostile.db"),
+        visits.build_index(folder / "library.db"),
+    ]
     # Of other plugins some write scripts into every page that do not run.
     with browser.served(folder, *databases, only_plugin="datasette-concept-recall") as url:
         yield url

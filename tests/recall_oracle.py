@@ -180,6 +180,8 @@ def observations(conn: sqlite3.Connection) -> list[Row]:
             "summary_stale": None,
             "status": None,
             "superseded_by": newer(conn, "observation", row["id"]),
+            "place": None,
+            "passage": None,
             "tags": tags(conn, "observation_concepts", "observation_id", row["id"]),
         }
         for row in rows(conn, "observations")
@@ -200,6 +202,8 @@ def records(conn: sqlite3.Connection) -> list[Row]:
             "summary_stale": None,
             "status": row["status"],
             "superseded_by": newer(conn, "record", row["id"]),
+            "place": None,
+            "passage": None,
             "tags": tags(conn, "record_concepts", "record_id", row["id"]),
         }
         for row in rows(conn, "records")
@@ -225,6 +229,8 @@ def sections(conn: sqlite3.Connection) -> list[Row]:
             "summary_stale": bool(row["summary_stale"]),
             "status": None,
             "superseded_by": (),
+            "place": None,
+            "passage": None,
             "tags": tags(conn, "document_section_concepts", "section_id", row["id"]),
         }
         found.append(item)

@@ -143,7 +143,8 @@ def test_recall_as_json_has_the_keys_of_the_api(path: Path) -> None:
     ]
     (row,) = answer["rows"]
     assert list(row) == [
-        *("rank", "ref", "source_type", "id", "project_id", "project", "title", "excerpt", "body"),
+        *("rank", "ref", "source_type", "id", "project_id", "project", "title", "place"),
+        *("excerpt", "body"),
         *("match_count", "concepts", "created_at", "summary_status", "summary_stale", "status"),
         "superseded_by",
     ]

@@ -33,7 +33,8 @@ async def test_the_names_of_all_keys_are_what_programs_rely_on(
     assert list(first) == ["name", "mentions", "total"]
     (row,) = answer["rows"]
     assert list(row) == [
-        *("rank", "ref", "source_type", "id", "project_id", "project", "title", "excerpt", "body"),
+        *("rank", "ref", "source_type", "id", "project_id", "project", "title", "place"),
+        *("excerpt", "body"),
         *("match_count", "concepts", "created_at", "summary_status", "summary_stale", "status"),
         *("superseded_by", "url"),
     ]
@@ -71,6 +72,7 @@ async def test_an_answer_in_full(path: Path, make_datasette: MakeDatasette) -> N
         "project_id": None,
         "project": None,
         "title": "Use RAG",
+        "place": None,
         "excerpt": "Long ago",
         "body": "Long ago",
         "match_count": 2,

@@ -24,15 +24,17 @@ LAYERS = [
         "errors models",
         "timestamps folding automaton boundaries matching excerpts near_names near_misses "
         "budgeting bitmaps ranking merging candidates rendering config identifiers wikilinks "
-        "periods labels charts",
+        "pieces periods labels charts",
         "reading opening schema mapping index_schema discovery knowledge_schema concept_table "
-        "mapped canned_sql vocabulary recall changes recall_index lexical embedders semantic",
-        "search concepts concept_detail related items inspecting indexing index_building "
+        "index_mapping "
+        "mapped canned_sql vocabulary recall changes recall_index lexical semantic",
+        "search concepts concept_detail related items inspecting indexing embedders index_building "
         "optimizing decision_records demo",
-        "compat paths instances access sql_functions queries starting guards parameters "
-        "presenting asking filters facets page rows concept_list concept_page menus jumping "
-        "cells views concept_views toolbox concept_tools tools mcp_tools agent_tools printing "
-        "cli",
+        "hookspecs compat paths instances registered keeping access sql_functions queries "
+        "starting guards parameters presenting asking filters facets page rows concept_list "
+        "concept_page views document_page document_views source_page source_views menus jumping "
+        "cells concept_views toolbox concept_tools tools mcp_tools agent_tools printing "
+        "index_printing index_cli cli",
         "__init__",
     )
 ]
@@ -48,18 +50,31 @@ IMPORTERS = {
     "pluggy": DATASETTE_MODULES,
     "jinja2": DATASETTE_MODULES,
     "markupsafe": DATASETTE_MODULES,
-    "click": {"cli", "printing", "starting"},
+    "click": {"cli", "index_cli", "index_printing", "printing", "starting"},
     "yaml": {"printing"},
     "sqlite_utils": {"demo", "cli"},
     "numpy": {"lexical", "semantic", "embedders"},
     "rapidfuzz": {"near_misses"},
+    # What reads documents.
+    "bs4": {"indexing"},
+    "docx": {"indexing"},
+    "markdownify": {"indexing"},
+    "pptx": {"indexing"},
+    "pypdfium2": {"indexing"},
+    "python_calamine": {"indexing"},
+    "semantic_text_splitter": {"indexing"},
+    "watchfiles": {"indexing"},
+    "wordllama": {"embedders"},
     # Of other plugins: their hooks import these modules where they are installed.
     "mcp": {"mcp_tools"},
     "pydantic": {"mcp_tools"},
     "datasette_agent": {"agent_tools"},
 }
 # Too heavy for every start of Datasette: imported inside the function that needs them.
-LAZY = {"numpy", "rapidfuzz", "sqlite_utils"}
+LAZY = {
+    *("numpy", "rapidfuzz", "sqlite_utils", "wordllama"),
+    *(package for package, modules in IMPORTERS.items() if modules == {"indexing"}),
+}
 
 
 @dataclass(frozen=True)
@@ -105,13 +120,18 @@ def absolute_names(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[st
     yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
+def _is_for_types(node: ast.AST) -> bool:
+    """``if TYPE_CHECKING:``, whose imports are never made."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
 def imports_of(path: Path) -> Iterator[Import]:
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     delayed = {
         id(inner)
         for outer in ast.walk(tree)
-        if isinstance(outer, functions)
+        if isinstance(outer, functions) or _is_for_types(outer)
         for inner in ast.walk(outer)
     }
     for node in ast.walk(tree):

@@ -1,0 +1,124 @@
+"""What the commands of the index print: how far a run is, and what is known of the sources."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+import click
+
+from .indexing.looking import SourceView
+from .indexing.service import Progress
+from .printing import terminal_line
+
+_LINE_SECONDS = 10.0
+_BAR = 24
+
+
+class Meter:
+    """How far a run is: a bar that moves on a terminal, else a line every ten seconds."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._began: dict[int, tuple[float, int]] = {}
+        self._said = time.monotonic()
+        self._is_open = False
+
+    def show(self, progress: Progress) -> None:
+        """A document was begun or done."""
+        now = time.monotonic()
+        if now - self._said < (0.1 if self._is_terminal else _LINE_SECONDS):
+            self._began.setdefault(progress.source.id, (now, progress.counts.done))
+            return
+        self._said = now
+        line = self._line(progress, now)
+        if self._is_terminal:
+            width = max(20, shutil.get_terminal_size().columns)
+            click.echo("\r\x1b[K" + line[: width - 1], nl=False, err=True)
+            self._is_open = True
+        else:
+            click.echo(line, err=True)
+
+    def tell(self, message: str) -> None:
+        """A message between the lines."""
+        self.end()
+        click.echo(terminal_line(message), err=True)
+
+    def end(self) -> None:
+        """Leaves the line of the bar."""
+        if self._is_open:
+            click.echo("\r\x1b[K", nl=False, err=True)
+            self._is_open = False
+
+    def _line(self, progress: Progress, now: float) -> str:
+        counts = progress.counts
+        began, before = self._began.setdefault(progress.source.id, (now, counts.done))
+        part = counts.done / counts.known if counts.known else 0.0
+        bar = "█" * int(part * _BAR) + "·" * (_BAR - int(part * _BAR))
+        words = [f"{terminal_line(progress.source.name)} {bar} {counts.done}/{counts.known}"]
+        done = counts.done - before
+        if done > 0 and now - began > 1.0:
+            words.append(_duration((now - began) / done * (counts.known - counts.done)) + " left")
+        if counts.current:
+            words.append(terminal_line(counts.current))
+        return " · ".join(words)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+_STATES = {
+    "new": "not indexed yet",
+    "queued": "waits for its turn",
+    "running": "is being indexed",
+    "waiting": "goes on when it has its turn again",
+    "done": "up to date",
+    "failed": "some documents could not be indexed",
+    "held": "so much is gone that its removal waits for approval",
+    "unreachable": "cannot be reached",
+    "refused": "is not indexed",
+    "broken": "has to be repaired",
+}
+
+
+def print_sources(found: Sequence[SourceView]) -> None:
+    """What is known of each source."""
+    if not found:
+        click.echo("There are no sources yet; 'datasette concept-recall index add' brings some in.")
+    for each in found:
+        click.echo(f"{terminal_line(each.name)} ({each.kind}): {_STATES[each.state]}")
+        for line in _about(each):
+            click.echo(f"  {terminal_line(line)}")
+
+
+def _about(source: SourceView) -> Iterator[str]:
+    yield source.origin
+    yield f"{source.documents or 0:,} documents are searched"
+    if source.versions is not None and "building" in source.versions:
+        is_first = "live" not in source.versions
+        yield "not searched yet" if is_first else "is being built anew; the old is searched"
+    if source.last_run:
+        run = source.last_run
+        yield (
+            f"last run {run.ended_at}: {run.outcome}; {run.indexed} indexed,"
+            f" {run.unchanged} unchanged, {run.skipped} skipped, {run.failed} failed,"
+            f" {run.removed} removed"
+        )
+    if source.problem:
+        yield source.problem
+    if source.held_removals:
+        yield f"to approve: index approve … {source.name} {source.held_removals}"
+    for group in source.skipped or ():
+        path, message = group.examples[0]
+        others = f" and {group.count - 1} more" if group.count > 1 else ""
+        yield f"skipped ({group.code}): {path}{others}: {message}"
+    if source.failed:
+        for path, message in source.failed.examples:
+            yield f"failed: {path}: {message}"

@@ -1,0 +1,71 @@
+"""Concepts that became known after a text was indexed: they are looked for in it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ..errors import RecallError
+from ..folding import canonical_name
+from ..matching import ConceptMatcher, can_match
+from ..opening import opened
+from ..pieces import joined
+from ..vocabulary import stored_names
+from .document_run import positions_of
+from .documents import Documents
+from .links import mentioned
+from .store import SourceRow, Store
+
+
+def names_of(databases: Iterable[Path]) -> tuple[set[str], list[str]]:
+    """The names of concepts that knowledge databases hold, and for each that cannot be read a
+    sentence that says why."""
+    names: set[str] = set()
+    problems: list[str] = []
+    for path in databases:
+        try:
+            with opened(path) as conn:
+                names.update(stored_names(conn))
+        except RecallError as error:
+            problems.append(str(error))
+    return {name for name in names if can_match(name)}, problems
+
+
+def link_new_names(
+    store: Store, source: SourceRow, stop: Callable[[], bool] = lambda: False
+) -> int:
+    """Links the searched documents of a source to names that became known since it was done the
+    last time; how many documents got one. A stop leaves the rest for the next time."""
+    fresh = store.known_names(after=source.linked_up_to)
+    if not fresh:
+        return 0
+    documents = Documents(store)
+    candidates: dict[int, list[str]] = {}
+    for _, name in fresh:
+        for document_id in documents.mentioning(source.id, name):
+            candidates.setdefault(document_id, []).append(name)
+    linked = 0
+    waiting = list(candidates.items())
+    for first in range(0, len(waiting), _AT_ONCE):
+        if stop():
+            return linked
+        with store.writing():
+            for document_id, names in waiting[first : first + _AT_ONCE]:
+                linked += _link(documents, document_id, names)
+    store.set_linked_up_to(source.id, fresh[-1][0])
+    return linked
+
+
+_AT_ONCE = 100
+"""So many documents are linked in one transaction."""
+
+
+def _link(documents: Documents, document_id: int, names: list[str]) -> int:
+    text, spans = joined(documents.chunks_of(document_id))
+    folded = canonical_name(text)
+    several = [name for name in names if folded.count(canonical_name(name)) > 1]
+    if not several:
+        return 0
+    found = mentioned(text, ConceptMatcher(several))
+    documents.link(document_id, positions_of(found, spans))
+    return bool(found)

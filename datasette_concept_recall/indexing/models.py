@@ -1,0 +1,129 @@
+"""What the parts of the indexing pipeline hand to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Unit = Literal["page", "slide", "row", "line"]
+"""What the numbers of a place count, from 1."""
+
+Strategy = Literal["markdown", "plain", "rows"]
+"""How a text is cut: along its headings, along its lines, or between its rows."""
+
+
+def storable(text: str) -> str:
+    """A text without what no database stores: halves of surrogate pairs are replaced."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+class Segment(NamedTuple):
+    """A stretch of a document as its format delivers it, in reading order.
+
+    The segments of a document, one after the other, are its text: each brings the blank space that
+    sets it apart from the next. ``number`` is the page, slide or row that it is, or the line with
+    which it begins; ``part`` is the sheet or the attachment it belongs to.
+    """
+
+    text: str
+    unit: Unit | None = None
+    number: int | None = None
+    part: str | None = None
+
+
+class Place(NamedTuple):
+    """Where in its document a text stands: ``first`` to ``last`` of a unit, None where unknown."""
+
+    unit: Unit | None = None
+    first: int | None = None
+    last: int | None = None
+    part: str | None = None
+
+
+class Chunk(NamedTuple):
+    """A piece of a document that is found and shown on its own.
+
+    ``text`` is ``[start:end]`` of the text of the document.
+    """
+
+    text: str
+    start: int
+    end: int
+    place: Place
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large chunks are, in what ``count`` counts of a text: ``limit`` at most, of which up to
+    ``overlap`` (0 to ``limit`` - 1) repeat the end of the chunk before. None counts characters."""
+
+    limit: int
+    overlap: int
+    count: Callable[[str], int] | None = None
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """The text of a document: ``format`` names what was read (``pdf``), ``title`` is what the
+    document calls itself, if anything. The segments are read as they are asked for, and may raise
+    `DocumentFailure`."""
+
+    format: str
+    strategy: Strategy
+    segments: Iterator[Segment]
+    title: str | None = None
+
+
+class Location(NamedTuple):
+    """One of the places in which a source holds a document."""
+
+    folder: str
+    position: str
+    flags: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A document as the listing of its source shows it, not yet read.
+
+    ``key`` tells it apart within its source and is compared byte for byte. ``fingerprint`` differs
+    when the document may have changed. ``path`` is where a person finds it, ``created_at`` its own
+    time (ISO 8601, UTC), ``size`` in bytes.
+    """
+
+    key: bytes
+    title: str
+    fingerprint: str
+    path: str = ""
+    created_at: str | None = None
+    size: int = 0
+    locations: tuple[Location, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("title", "path"):
+            object.__setattr__(self, name, storable(getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A document whose content is at hand. ``content_hash`` is the SHA-256 of it in hex;
+    ``extract`` reads the text and may raise `DocumentFailure`. ``kind`` is what recall calls it."""
+
+    content_hash: str
+    kind: Literal["note", "file", "mail", "row"]
+    extract: Callable[[], Extracted]
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Listing:
+    """All documents of a source, in the order in which they are to be read.
+
+    ``unverified`` are keys, or with ``/`` or ``:`` at the end what keys begin with, whose documents
+    could not be looked for: they are kept as they are. ``problems`` says why, a sentence each.
+    """
+
+    entries: list[Entry]
+    unverified: tuple[bytes, ...] = ()
+    problems: tuple[str, ...] = ()

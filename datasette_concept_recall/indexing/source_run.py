@@ -1,0 +1,275 @@
+"""One step of one source: what is there, what is gone, what changed, and a document at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+
+from .document_run import DocumentRun, Reader, Result, Stopped, Tools
+from .documents import Documents, Known, Skip
+from .embedding import EmbedderFailure
+from .failures import DocumentFailure, SourceUnreachable, Unusable
+from .models import Entry
+from .passes import Outcome, Pass, Share
+from .store import Counts, SourceRow, Store, Version
+
+MANY_GONE = 100
+GONE_SHARE = 0.2
+"""So many documents, and such a part of all, that are gone at once are kept until somebody approves
+of their number: a folder may be on a disk that is not there."""
+
+TRIES = 5
+"""After so many documents in a row for which the embedder failed, a step goes no further."""
+
+LIBRARIES = {
+    "index": "semantic_text_splitter",
+    "pdf": "pypdfium2",
+    "office": "python_calamine",
+    "html": "markdownify",
+}
+"""Of each extra the module that tells that it is installed."""
+
+
+@dataclass
+class SourceRun:
+    """A step under way, as the indexer of a source gets it.
+
+    ``told`` is called with each message for the user, ``progressed`` after each document.
+    ``removes_later`` is for sources whose documents may only be on their way to another place:
+    what is gone is removed one run later.
+    """
+
+    store: Store
+    source: SourceRow
+    version: Version
+    run_id: int
+    tools: Tools
+    share: Share
+    pass_: Pass
+    removes_later: bool = False
+    told: Callable[[str], None] = lambda message: None
+    progressed: Callable[[Counts], None] = lambda counts: None
+    counts: Counts = field(default_factory=Counts)
+    problems: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.documents = Documents(self.store)
+
+    def work_through(self, reader: Reader) -> Outcome:
+        """Brings the index in line with what the reader lists, as far as the share goes.
+
+        Raises `SourceUnreachable` when it cannot be listed, and `StoreUnavailable`.
+        """
+        # What is known is read before the listing, so that what others add meanwhile is not gone.
+        known = self.documents.known(self.version)
+        listing = reader.listing()
+        self.problems += listing.problems
+        entries = {entry.key: entry for entry in listing.entries}
+        self.counts.known = len(entries)
+        if not entries and known and self.source.approved_removals != len(known):
+            self.store.hold_removals(self.source.id, len(known))
+            raise SourceUnreachable(
+                f"It is empty, though {len(known)} documents of it are known: is it mounted?"
+                " Nothing was removed"
+            )
+        gone = {
+            key: each for key, each in known.items()
+            if key not in entries and not _is_covered(key, listing.unverified)
+        }  # fmt: skip
+        self._note_seen(known, entries, gone)
+        skips = self.documents.skips(self.source.id)
+        self.documents.forget_skips(self.source.id, [key for key in skips if key not in entries])
+        if not self._move(reader, known, entries, gone):
+            return Outcome.MORE_TO_DO
+        held = self._remove(gone, len(known))
+        return self._read_all(reader, known, entries, skips, held)
+
+    def _note_seen(
+        self, known: dict[bytes, Known], entries: dict[bytes, Entry], gone: dict[bytes, Known]
+    ) -> None:
+        lost = [
+            each.document_id
+            for key, each in known.items()
+            if key not in entries and key not in gone and not each.is_unverified
+        ]
+        if lost:
+            self.documents.mark(unverified=lost)
+        found = [
+            each.document_id
+            for key, each in known.items()
+            if key in entries and (each.is_unverified or each.is_orphaned)
+        ]
+        if found:
+            self.documents.verified(found)
+
+    def _move(
+        self,
+        reader: Reader,
+        known: dict[bytes, Known],
+        entries: dict[bytes, Entry],
+        gone: dict[bytes, Known],
+    ) -> bool:
+        """Documents whose content stands under another key now go on there as they are.
+
+        False when the step is to end before all were looked for; the next one goes on.
+        """
+        any_moved = False
+        by_size: dict[int | None, dict[str | None, Known]] = {}
+        for each in gone.values():
+            if each.generation_id is not None and not each.lacks_vectors:
+                by_size.setdefault(each.size, {})[each.content_hash] = each
+        for entry in entries.values():
+            if entry.key in known or entry.size not in by_size:
+                continue
+            if self.tools.stop():
+                return False
+            if not self.share.allows_another():
+                return not any_moved
+            try:
+                content = reader.read(entry).content_hash
+            except DocumentFailure:
+                continue  # it is told of when it is its turn
+            moved = by_size[entry.size].pop(content, None)
+            if moved is None:
+                continue
+            self.documents.refresh(moved, self.version, entry, entry.title)
+            del gone[moved.key], known[moved.key]
+            known[entry.key] = moved._replace(key=entry.key, fingerprint=entry.fingerprint)
+            any_moved = True
+        return True
+
+    def _remove(self, gone: dict[bytes, Known], all_known: int) -> bool:
+        """Removes what is gone; whether that waits for approval."""
+        removed = [each for each in gone.values() if each.is_orphaned or not self.removes_later]
+        orphaned = [each.document_id for each in gone.values() if each not in removed]
+        if orphaned:
+            self.documents.mark(orphaned=orphaned, run_id=self.run_id)
+        count = len(removed)
+        is_much = count >= MANY_GONE and count >= GONE_SHARE * all_known
+        if is_much and count != self.source.approved_removals:
+            if count != self.source.held_removals:
+                self.store.hold_removals(self.source.id, count)
+            return True
+        if self.source.held_removals:
+            self.store.hold_removals(self.source.id, 0)
+        if removed:
+            self.documents.remove([each.document_id for each in removed])
+            self.counts.removed += count
+        return False
+
+    def _read_all(
+        self,
+        reader: Reader,
+        known: dict[bytes, Known],
+        entries: dict[bytes, Entry],
+        skips: dict[bytes, Skip],
+        held: bool,
+    ) -> Outcome:
+        run = DocumentRun(self.store, self.documents, self.version, reader, self.tools)
+        in_a_row = 0
+        for entry in self._in_order(entries):
+            stored = known.get(entry.key)
+            if not self._is_due(entry, stored, skips.get(entry.key)):
+                continue
+            if self.tools.stop():
+                return Outcome.MORE_TO_DO
+            if not self.share.allows_another():
+                return self._used_up()
+            self.share.note_read()
+            self.counts.current = entry.path or entry.title
+            self.progressed(self.counts)
+            try:
+                self._read_one(run, entry, stored)
+            except Stopped:
+                return Outcome.MORE_TO_DO
+            except EmbedderFailure as failure:
+                self._embedder_failed(entry, failure)
+                in_a_row += 1
+                if in_a_row == TRIES:
+                    return Outcome.ABORTED
+            else:
+                in_a_row = 0
+        self.counts.current = None
+        if in_a_row and self._builds_nothing():
+            return Outcome.ABORTED
+        if self.counts.failed:
+            return Outcome.FAILED
+        return Outcome.HELD if held else Outcome.DONE
+
+    def _used_up(self) -> Outcome:
+        """The share is over. Where nothing succeeded, going on would fail again, for ever."""
+        is_stuck = self.counts.failed and not self.counts.indexed
+        return Outcome.ABORTED if is_stuck else Outcome.MORE_TO_DO
+
+    def _builds_nothing(self) -> bool:
+        """Whether a version that is built has no document, so that it replaces nothing."""
+        done = self.counts.indexed or self.counts.unchanged
+        return self.version.state == "building" and not done
+
+    def _in_order(self, entries: dict[bytes, Entry]) -> list[Entry]:
+        """What failed the last time comes last, so that it never keeps the rest from its turn."""
+        failed = self.documents.failed(self.source.id)
+        return sorted(entries.values(), key=lambda entry: entry.key in failed)
+
+    def _is_due(self, entry: Entry, known: Known | None, skip: Skip | None) -> bool:
+        """Whether a document has to be looked at; what has not is counted here."""
+        if entry.key in self.pass_.failed:
+            self.counts.failed += 1
+        elif skip and skip.fingerprint == entry.fingerprint and not _is_installed(skip.extra):
+            self.counts.skipped += 1
+        elif (
+            known is None
+            or known.fingerprint != entry.fingerprint
+            or known.lacks_vectors
+            or (self.pass_.verify and entry.key not in self.pass_.seen)
+        ):
+            return True
+        else:
+            if known.has_leftovers:
+                self.documents.drop_leftovers(known, self.version)
+            if entry.locations and not self.documents.is_located(
+                known.document_id, entry.locations
+            ):
+                self.documents.refresh(known, self.version, entry, None)
+            self.counts.unchanged += 1
+        self.counts.done += 1
+        return False
+
+    def _read_one(self, run: DocumentRun, entry: Entry, known: Known | None) -> None:
+        try:
+            result = run.index(entry, known)
+        except Unusable as failure:
+            self.documents.skip(self.source.id, entry, failure.code, str(failure), failure.extra)
+            self.counts.skipped += 1
+        except DocumentFailure as failure:
+            self._fail(entry, failure.code, str(failure))
+        else:
+            if result is Result.INDEXED:
+                self.counts.indexed += 1
+            else:
+                self.counts.unchanged += 1
+        self.pass_.seen.add(entry.key)
+        self.counts.done += 1
+        self.progressed(self.counts)
+
+    def _fail(self, entry: Entry, code: str, message: str) -> None:
+        self.documents.fail(self.source.id, entry, code, message)
+        self.pass_.failed[entry.key] = code
+        self.counts.failed += 1
+
+    def _embedder_failed(self, entry: Entry, failure: EmbedderFailure) -> None:
+        self._fail(entry, "embedder", f"The embedder failed: {failure}")
+        self.counts.done += 1
+        if failure.kind not in self.pass_.told:
+            self.pass_.told.add(failure.kind)
+            self.told(f"The embedder failed ({failure.kind}): {failure}")
+
+
+def _is_covered(key: bytes, unverified: Sequence[bytes]) -> bool:
+    beginnings = tuple(part for part in unverified if part.endswith((b"/", b":")))
+    return key in unverified or key.startswith(beginnings)
+
+
+def _is_installed(extra: str | None) -> bool:
+    return extra is not None and find_spec(LIBRARIES.get(extra, extra)) is not None
