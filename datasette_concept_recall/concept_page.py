@@ -73,7 +73,8 @@ def concept_context(datasette: Datasette, answer: Answer, found: ConceptDetail) 
 
     def rows_of(kind: str) -> str | None:
         table = mapping.spelled(mapping.source_of(kind).item_table)
-        link = table_link(datasette, database, table, [name])
+        others = any(dict(source.kinds).keys() - {kind} for source in mapping.sources_of(table))
+        link = table_link(datasette, database, table, [name], kind if others else "")
         return link if len(link) <= LONGEST_LINK else None
 
     return {

@@ -27,11 +27,18 @@ from .schema import lowered
 from .vocabulary import Knowledge
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping as MappingOf
+
     from datasette.app import Datasette
     from datasette.utils.asgi import Request
 
 CONCEPT, TEXT = "_concept", "_recall"
 """The parameters; of each that is repeated, all must hold."""
+
+TYPE = "_concept_type"
+"""Only rows that are tagged as items of this type; of several, one is enough."""
+
+_TYPES = "concept_recall_types"
 
 _LONGEST_DESCRIPTION = 300
 
@@ -43,26 +50,32 @@ class _Condition(NamedTuple):
     names: tuple[AskedName, ...]
 
 
-def table_link(datasette: Datasette, database: str, table: str, names: Iterable[str]) -> str:
-    """The path of the page of a table with only the rows that have every one of these concepts."""
-    query = urlencode([(CONCEPT, name) for name in names])
+def table_link(
+    datasette: Datasette, database: str, table: str, names: Iterable[str], source_type: str = ""
+) -> str:
+    """The path of the page of a table with only the rows that have every one of these concepts,
+    as items of a type if one is given."""
+    types = [(TYPE, source_type)] if source_type else []
+    query = urlencode([*((CONCEPT, name) for name in names), *types])
     return f"{datasette.urls.table(database, table)}?{query}"
 
 
 async def filter_rows(
     datasette: Datasette, request: Request, database: str, table: str
 ) -> FilterArguments:
-    """What ``_concept`` and ``_recall`` of a request add to the query of a table.
+    """What ``_concept``, ``_recall`` and ``_concept_type`` add to the query of a table.
 
     Raises `Forbidden` for an actor who may not see what the rows are tagged with, and
-    `DatasetteError` for a table whose rows are never tagged, and when what is given is too long or
-    took too long to look up.
+    `DatasetteError` for a table whose rows are never tagged, for a type of which they never are,
+    and when what is given is too long or took too long to look up.
     """
     names, texts = request.args.getlist(CONCEPT), request.args.getlist(TEXT)
+    types = list(dict.fromkeys(request.args.getlist(TYPE)))
     if not names and not texts:
         return FilterArguments([])
     sight = await asking.look(datasette, request.actor, database)
     _check_table(sight, table)
+    kinds = _checked_kinds(sight.visible.sources_of(table), types)
     size = sum(len(given.encode("utf-8", "replace")) for given in (*names, *texts))
     if size > MAX_TEXT_BYTES:
         raise DatasetteError(f"The text is longer than {MAX_TEXT_BYTES:,} bytes", status=413)
@@ -74,7 +87,8 @@ async def filter_rows(
             knowledge = vocabulary.knowledge(reader)
             conditions = _conditions(knowledge.matcher, names, texts)
             keys = [_keys(reader, sight.visible, knowledge, each.names) for each in conditions]
-        return _as_arguments(sight.visible.sources_of(table), lowered(table), conditions, keys)
+        sources = sight.visible.sources_of(table)
+        return _as_arguments(sources, lowered(table), conditions, keys, kinds)
 
     try:  # matching takes time that follows the text, besides what the database may take
         return (await asking.read(datasette, request.actor, sight, filtered, size // 1000))[1]
@@ -85,9 +99,18 @@ async def filter_rows(
 def _check_table(sight: asking.Sight, table: str) -> None:
     """Raises `DatasetteError` or `Forbidden` unless rows of a table have tags that may be seen."""
     if not sight.mapping.sources_of(table):
-        raise DatasetteError(f"The rows of {table} are not tagged with concepts", status=400)
+        raise DatasetteError(f"The rows of {table} cannot be filtered by concept", status=400)
     if not sight.visible.sources_of(table):
         raise Forbidden(f"You do not have permission to see what the rows of {table} are about")
+
+
+def _checked_kinds(sources: Iterable[Source], types: Iterable[str]) -> dict[str, str]:
+    """The types that are asked for, with what a person calls them. Raises `DatasetteError`."""
+    kinds = {kind: label for source in sources for kind, label in source.kinds}
+    for unknown in [name for name in types if name not in kinds]:
+        message = f"{TYPE} is {unknown!r}, not one of {', '.join(kinds)}"
+        raise DatasetteError(message, status=400)
+    return {name: kinds[name] for name in types}
 
 
 def _conditions(
@@ -139,8 +162,13 @@ def _as_arguments(
     table: str,
     conditions: Sequence[_Condition],
     keys: Sequence[AskedKeys],
+    kinds: MappingOf[str, str],
 ) -> FilterArguments:
-    clauses, params = [], {}
+    clauses: list[str] = []
+    params: dict[str, object] = {_TYPES: json_list(kinds)} if kinds else {}
+    words = [condition.words for condition in conditions]
+    if kinds:
+        words.append("tagged as " + " or ".join(kinds.values()))
     for number, asked in enumerate(keys):
         either = []
         for source in sources:
@@ -148,15 +176,17 @@ def _as_arguments(
             name = f"concept_recall_{number}{'_names' if source.links_by_name else ''}"
             if wanted:
                 params[name] = json_list(wanted)
-                either.append(_condition_sql(source, table, name))
+                either.append(_condition_sql(source, table, name, bool(kinds)))
         clauses.append(f"({' or '.join(either) or '0'})")
-    return FilterArguments(clauses, params, [condition.words for condition in conditions])
+    return FilterArguments(clauses, params, words)
 
 
-def _condition_sql(source: Source, table: str, parameter: str) -> str:
+def _condition_sql(source: Source, table: str, parameter: str, of_types: bool) -> str:
     """Whether a row of a table, under its own name, has one of the concepts of a parameter."""
     row, item = _row_and_item(source, table)
     asked = f"{source.concept} in (select value from json_each(:{parameter}))"
+    if of_types:
+        asked += f" and {source.source_type} in (select value from json_each(:{_TYPES}))"
     return f"{row} in (select {item} from {source.links} where {asked})"
 
 

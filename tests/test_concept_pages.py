@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from datasette.utils import tilde_encode
 
+import foreign
 import hostile
 import knowledge
 from conftest import MakeDatasette, actor_cookie, file_bytes
 from pages import content, parse
+from tables import described, table
 
 LIST = "/k/-/concepts"
 
@@ -70,6 +74,47 @@ async def test_a_concept_leads_to_its_neighbours_items_and_tables(
     assert "/k/-/recall?concept=RAG&concept=chunking" in links
     for link in links:
         assert (await datasette.client.get(link)).status_code == 200
+
+
+@pytest.mark.asyncio
+async def test_each_kind_leads_to_the_rows_that_are_counted(
+    path: Path, make_datasette: MakeDatasette
+) -> None:
+    """Also where rows of one table are of several kinds."""
+    with closing(sqlite3.connect(path)) as conn:
+        sections = [knowledge.Section("A", concepts=["RAG"]), knowledge.Section("B")]
+        gist = knowledge.Section(concepts=["RAG"])
+        knowledge.add_document(conn, "Book", gist=gist, sections=sections * 2)
+        conn.commit()
+    await assert_kinds_lead_to_what_they_count(make_datasette(path), "RAG", 3)
+
+
+@pytest.mark.asyncio
+async def test_each_kind_of_a_configured_table_leads_to_the_rows_that_are_counted(
+    tmp_path: Path, make_datasette: MakeDatasette
+) -> None:
+    """Two sources may be parts of one table, or its rows by two tables of links."""
+    file = foreign.django_many_to_many(tmp_path / "k.db")
+    links = {"table": "blog_post", "link": "blog_post_topics", "item_key": "post_id"}
+    config = described(
+        "blog_topic",
+        First={**links, "where": f"title = '{foreign.ONE}'"},
+        Other={**links, "where": f"title <> '{foreign.ONE}'"},
+    )
+    await assert_kinds_lead_to_what_they_count(make_datasette(file, config=config), "jam", 2)
+
+
+async def assert_kinds_lead_to_what_they_count(datasette: Any, name: str, kinds: int) -> None:
+    """The links to tables on the page of a concept show so many rows as are told beside them."""
+    page = content(await datasette.client.get(f"{LIST}/{name}"))
+    (told,) = [p for p in page.all("p") if p.all("span", "recall-count")]
+    counts = [int(count.words) for count in told.all("span", "recall-count")]
+    links = [link["href"] for link in told.all("a") if link.words == "table"]
+    assert len(links) == len(counts) == kinds
+    for link, count in zip(links, counts, strict=True):
+        address, _, query = link.partition("?")
+        name, asked = address.rpartition("/")[2], parse_qs(query)
+        assert len((await table(datasette, name, **asked))["rows"]) == count, link
 
 
 @pytest.mark.asyncio

@@ -173,6 +173,37 @@ async def test_every_tagged_table_has_the_filters(
 
 
 @pytest.mark.asyncio
+async def test_items_of_one_table_are_told_apart_by_type(
+    tmp_path: Path, make_datasette: MakeDatasette
+) -> None:
+    """A gist is no section, whatever else is asked; the heading says so."""
+    with closing(knowledge.create(tmp_path / "k.db")) as conn:
+        gist = knowledge.Section(concepts=["jam"])
+        sections = [knowledge.Section("A", concepts=["jam", "tea"]), knowledge.Section("B")]
+        knowledge.add_document(conn, "Book", gist=gist, sections=sections)
+        knowledge.add_document(conn, "Other", gist=knowledge.Section(concepts=["tea"]))
+        conn.commit()
+    datasette = make_datasette(tmp_path / "k.db")
+    for types, found in (
+        (["document_gist"], [1]),
+        (["document_section"], [2]),
+        (["document_gist", "document_section"], [1, 2]),
+        ([], [1, 2]),
+    ):
+        asked = {"_concept": "jam", "_concept_type": types}
+        assert numbers(await table(datasette, "document_sections", **asked)) == found
+    asked = {"_recall": "tea or jam", "_concept_type": "document_gist"}
+    answer = await table(datasette, "document_sections", **asked)
+    assert numbers(answer) == [1, 4]
+    heading = 'tagged with "jam" or "tea" and tagged as Document'
+    assert answer["human_description_en"] == f"where {heading}"
+    assert numbers(await table(datasette, "documents", **asked)) == [1, 2]
+    refused = await datasette.client.get("/k/records.json?_concept=jam&_concept_type=gist")
+    assert refused.status_code == 400
+    assert refused.json()["error"] == "_concept_type is 'gist', not one of record"
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["concepts", "projects", "record_concepts"])
 async def test_other_tables_refuse_the_filters(
     path: Path, make_datasette: MakeDatasette, name: str
@@ -182,7 +213,7 @@ async def test_other_tables_refuse_the_filters(
     for query in ("_concept=RAG", "_recall=RAG"):
         response = await datasette.client.get(f"/k/{name}.json?{query}")
         assert response.status_code == 400
-        assert response.json()["error"] == f"The rows of {name} are not tagged with concepts"
+        assert response.json()["error"] == f"The rows of {name} cannot be filtered by concept"
 
 
 @pytest.mark.asyncio
