@@ -100,7 +100,7 @@ def _filled(
 ) -> ConceptMatch:
     names: dict[str, str] = {}
     if mapping.concepts is not None:
-        rows = reader.rows(tags_sql(source, mapping.concepts), *row_key)
+        rows = reader.rows(tags_sql(source, mapping.concepts, source.item_table), *row_key)
         for name in sorted({as_text(name) for _, name in rows}):
             names.setdefault(canonical_name(name), name)
     asked = [stages.AskedName(name, (name,)) for canonical, name in names.items() if canonical]

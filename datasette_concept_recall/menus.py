@@ -111,8 +111,7 @@ async def table_actions(
     found = []
     if visible.concepts is not None and visible.concepts.table == lowered(table):
         found.append(_all_concepts(datasette, database))
-    sources = [source for source in visible.sources if source.item_table == lowered(table)]
-    kinds = tuple(kind for source in sources for kind, _ in source.kinds)
+    kinds = tuple(kind for source in visible.sources_of(table) for kind, _ in source.kinds)
     link = short_link(datasette, database, Parameters(types=kinds)) if kinds else None
     if link:
         description = "Find rows of this table by the concepts that a text names"

@@ -22,8 +22,8 @@ class Related:
     """The concepts of a row, and everything tagged with one of them.
 
     ``names`` are in code-point order, of case variants the first. The matches of ``result`` are
-    the first related items, without the row itself, which its total counts; it is None when a time
-    limit ended the search. ``others`` is how many related items there are.
+    the first related items, without the row itself or what belongs to it, which its total counts;
+    it is None when a time limit ended the search. ``others`` is how many related items there are.
     """
 
     names: tuple[str, ...]
@@ -35,7 +35,7 @@ def is_tagged(mapping: Mapping, table: str) -> bool:
     """Whether rows of a table can have concepts, or be concepts themselves."""
     name = lowered(table)
     of_concepts = mapping.concepts is not None and mapping.concepts.table == name
-    return of_concepts or any(source.item_table == name for source in mapping.sources)
+    return of_concepts or bool(mapping.sources_of(name))
 
 
 def related_to(
@@ -78,7 +78,7 @@ def related_to(
 def _tags(
     reader: Reader, mapping: Mapping, table: str, row: sqlite3.Row
 ) -> tuple[tuple[str, ...], set[tuple[int, Key]]]:
-    """The names of the concepts of a row, and what it is as an item: source and id."""
+    """The names of the concepts of a row, and which items it is or has: source and id."""
     concepts, name = mapping.concepts, lowered(table)
     found: set[str] = set()
     own: set[tuple[int, Key]] = set()
@@ -87,10 +87,11 @@ def _tags(
     if concepts.table == name:
         found.add(_own_name(reader, concepts, row))
     columns = {lowered(column) for column in row.keys()}  # noqa: SIM118, a row is no dictionary
-    for source in mapping.sources:
-        if source.item_table == name and columns.issuperset(map(lowered, source.key)):
-            key = (row[column] for column in source.key)
-            for id_, tag in reader.rows(tags_sql(source, concepts), *key):
+    for source in mapping.sources_of(name):
+        key, _ = source.key_in(name)
+        if columns.issuperset(map(lowered, key)):
+            values = (row[column] for column in key)
+            for id_, tag in reader.rows(tags_sql(source, concepts, name), *values):
                 own.add((source.order, id_))
                 found.add(as_text(tag))
     spelled: dict[str, str] = {}
@@ -106,8 +107,8 @@ def _own_name(reader: Reader, concepts: Concepts, row: sqlite3.Row) -> str:
     return as_text(name)
 
 
-def tags_sql(source: Source, concepts: Concepts) -> str:
-    """The id of one item, given by its key, beside each name that it is tagged with."""
-    this = " and ".join(f"i.{quote_identifier(column)} = ?" for column in source.key)
+def tags_sql(source: Source, concepts: Concepts, table: str) -> str:
+    """The id of each item of one row, given by its key in a table, beside each name of its tags."""
+    this = " and ".join(f"{value} = ?" for value in source.key_in(table)[1])
     tagged = source.tagged(concepts)
     return f"select {source.id}, {tagged.name} from {tagged.rows} where {this}"

@@ -74,6 +74,11 @@ async def test_actions_of_a_database(path: Path, make_datasette: MakeDatasette) 
             "type=document_gist&type=document_section",
             {"Document", "Section"},
         ),
+        (
+            "documents",
+            "type=document_gist&type=document_section",
+            {"Document", "Section"},
+        ),
     ],
 )
 async def test_actions_of_a_tagged_table(
@@ -118,7 +123,7 @@ async def test_actions_of_other_tables(path: Path, make_datasette: MakeDatasette
     datasette = make_datasette(path)
     concepts = await actions(datasette, "/knowledge/concepts")
     assert concepts == {"Concepts": "/knowledge/-/concepts"}
-    for table in ("record_concepts", "projects", "documents"):
+    for table in ("record_concepts", "projects"):
         assert await actions(datasette, f"/knowledge/{table}") == {}
 
 
@@ -224,8 +229,17 @@ async def test_other_queries_have_no_action(path: Path, make_datasette: MakeData
 @pytest.mark.parametrize(
     ("table", "lost"),
     [
-        ("concepts", {"/knowledge", "/knowledge/records", "/knowledge/observations"}),
+        (
+            "concepts",
+            {
+                "/knowledge",
+                "/knowledge/records",
+                "/knowledge/observations",
+                "/knowledge/documents",
+            },
+        ),
         ("record_concepts", {"/knowledge/records"}),
+        ("document_section_concepts", {"/knowledge/documents"}),
         ("observations", set()),
     ],
 )
@@ -235,7 +249,7 @@ async def test_who_may_not_view_what_an_action_reads_has_no_such_action(
     """Private concepts take away every action, a private link table those of its table."""
     datasette = make_datasette(path, config=private(table))
     cookies = actor_cookie(datasette, "root")
-    pages = ["/knowledge", "/knowledge/records"]
+    pages = ["/knowledge", "/knowledge/records", "/knowledge/documents"]
     pages += ["/knowledge/observations"] if table != "observations" else []
     for page in pages:
         assert (await actions(datasette, page) == {}) == (page in lost)

@@ -209,6 +209,36 @@ async def test_the_page_of_a_row_shows_concepts_and_related_items(
 
 
 @pytest.mark.asyncio
+async def test_a_document_is_tagged_through_its_sections(
+    path: Path, make_datasette: MakeDatasette
+) -> None:
+    """It has the concepts of all of them, and what is related to it is no section of its own."""
+    with closing(sqlite3.connect(path)) as conn:
+        gist = knowledge.Section(concepts=["toast"], created_at="2028-01-01")
+        part = knowledge.Section("Part", concepts=["alone", "toast"], created_at="2028-01-01")
+        book = knowledge.add_document(conn, "Book", gist=gist, sections=[part])
+        other = knowledge.add_document(conn, "Other", gist=knowledge.Section(concepts=["alone"]))
+        bare = knowledge.add_document(conn, "Bare")
+        conn.commit()
+    datasette = make_datasette(path)
+    shown = await panel(datasette, f"/k/documents/{book.document}")
+    assert chips(shown) == ["alone", "toast"]
+    assert len(titles(shown)) == MOST_RELATED
+    assert "Book" not in titles(shown)
+    assert "Book / Part" not in titles(shown)
+    shown = await panel(datasette, f"/k/documents/{other.document}")
+    assert chips(shown) == ["alone"]
+    assert titles(shown) == ["Book / Part", "Alone"]
+    assert await panel(datasette, f"/k/documents/{bare.document}") is None
+    config = {"databases": {"k": {"tables": {"document_sections": PRIVATE}}}}
+    datasette = make_datasette(path, config=config)
+    assert await panel(datasette, f"/k/documents/{book.document}") is None
+    cookies = actor_cookie(datasette, "root")
+    shown = await panel(datasette, f"/k/documents/{book.document}", cookies=cookies)
+    assert chips(shown) == ["alone", "toast"]
+
+
+@pytest.mark.asyncio
 async def test_a_row_that_nothing_is_related_to_says_so(
     path: Path, make_datasette: MakeDatasette
 ) -> None:
