@@ -38,7 +38,7 @@ help:
 .venv-%/.package: setup.py Makefile
 	@[ -n "$(PYTHON)" ] || { echo "No Python >= 3.10 with venv found (Debian: python3-venv); or set PYTHON=…" >&2; exit 1; }
 	@$(@D)/bin/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(@D)
-	$(pip) "$($*)" -e .
+	$(pip) "$($*)" -e ".[fuzzy]"
 	@touch $@
 
 .venv-%/.extras: .venv-%/.package

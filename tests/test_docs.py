@@ -151,6 +151,16 @@ def test_the_sql_page_names_every_query_with_its_parameters(demo: sqlite3.Connec
         assert f"| `{query.name}` | {parameters} |" in text
 
 
+def test_the_near_miss_of_the_readme_is_one_of_the_demo(demo: sqlite3.Connection) -> None:
+    """Who tries the example on the demo is asked what the page says, since it has the extra."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    ((said, concept),) = re.findall(r'nearly names a concept, as "(\w+)" does\s`(\w+)`', text)
+    (miss,) = recall_by_text(demo, f"About {said}").near_misses
+    assert (miss.text, miss.concept) == (said, concept)
+    installed = re.findall(r"-e (.*)", (ROOT / "Makefile").read_text("utf-8"))
+    assert installed[0] == '".[fuzzy]"'
+
+
 def test_the_readme_names_every_option_of_the_recall_command() -> None:
     """No option of ``concept-recall recall`` is left undocumented."""
     text = (ROOT / "README.md").read_text("utf-8")
