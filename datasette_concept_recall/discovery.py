@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -77,7 +77,29 @@ def discover(reader: Reader, schema: Schema) -> Found:
         return Found(None, (*reasons, "No table of tagged items was found."))
     name = name_column(concepts)
     config = ConceptsConfig(concepts.name, name, description_column(concepts, name) or NONE)
+    reasons += _not_looked_into(schema, {concepts.name, *(link.name for link in links)})
     return Found(DatabaseConfig(config, sources), tuple(reasons))
+
+
+def _not_looked_into(schema: Schema, used: Collection[str]) -> list[str]:
+    """What is said of columns that might hold arrays, where there are tables of links."""
+    return [
+        f"{table.name}.{column.name} is passed over: arrays are looked for only where there are no"
+        " link tables."
+        for table, column in _columns_like_tags(schema)
+        if table.name not in used and not table.is_view and not column.key
+    ]
+
+
+def _columns_like_tags(schema: Schema) -> Iterator[tuple[Table, Column]]:
+    """Every column that is named like tags and may hold texts."""
+    for table in schema.tables:
+        if table.name.startswith(PREFIX) or table.is_virtual:
+            continue
+        referring = {lowered(c) for key in table.foreign_keys for c in key.columns}
+        for column in table.columns:
+            if _likeness(column.name) is not None and lowered(column.name) not in referring:
+                yield table, column
 
 
 def _link_tables(schema: Schema) -> Iterator[Table]:
@@ -148,11 +170,11 @@ def _source(schema: Schema, link: Table, to_items: ForeignKey) -> SourceConfig:
 
 def _described(items: Table, source: SourceConfig) -> SourceConfig:
     """With the columns of what is shown of an item."""
-    title = title_column(items)
+    title = title_column(items, source.tags)
     return replace(
         source,
         title=title or NONE,
-        body=body_column(items, title) or NONE,
+        body=body_column(items, title, source.tags) or NONE,
         created=created_column(items) or NONE,
     )
 
@@ -192,21 +214,24 @@ _SAMPLE = 20
 
 
 def _arrays(reader: Reader, schema: Schema) -> Found:
-    sources, reasons = {}, []
-    for table in schema.tables:
-        for column in table.columns:
-            if _likeness(column.name) is None or table.name.startswith(PREFIX) or table.is_virtual:
-                continue
-            if _holds_arrays(reader, table, column) and table.name not in sources:
-                source = SourceConfig(table.name, tags=column.name)
-                sources[table.name] = _described(table, source)
-                reasons.append(f"{table.name} is tagged: {column.name} holds JSON arrays of names.")
+    sources: dict[str, SourceConfig] = {}
+    reasons: list[str] = []
+    for table, column in _columns_like_tags(schema):
+        why_not = _why_no_arrays(reader, table, column)
+        if why_not is None and table.name in sources:
+            why_not = f"{table.name} is tagged by {sources[table.name].tags}"
+        if why_not is not None:
+            reasons.append(f"{table.name}.{column.name} is passed over: {why_not}.")
+            continue
+        sources[table.name] = _described(table, SourceConfig(table.name, tags=column.name))
+        reasons.append(f"{table.name} is tagged: {column.name} holds JSON arrays of names.")
     if not sources:
-        return Found(None, ("No link table and no JSON array of tags was found.",))
+        return Found(None, ("No link table and no JSON array of tags was found.", *reasons))
     return Found(DatabaseConfig(None, sources), tuple(reasons))
 
 
-def _holds_arrays(reader: Reader, table: Table, column: Column) -> bool:
+def _why_no_arrays(reader: Reader, table: Table, column: Column) -> str | None:
+    """Why a column does not hold JSON arrays of names, None when it does."""
     name = quote_identifier(column.name)
     try:
         values = reader.rows(
@@ -216,9 +241,13 @@ def _holds_arrays(reader: Reader, table: Table, column: Column) -> bool:
     except sqlite3.OperationalError as error:  # a view may need what is not there
         if "interrupted" in str(error):
             raise
-        return False
+        return f"it cannot be read ({error})"
     arrays = values.count(("array",))
-    return arrays > 0 and arrays * 2 >= len(values)
+    if not values:
+        return "it holds nothing"
+    if arrays * 2 < len(values):
+        return f"{arrays} of {len(values)} values looked at are JSON arrays, fewer than half"
+    return None
 
 
 def name_column(table: Table) -> str | None:
@@ -228,23 +257,25 @@ def name_column(table: Table) -> str | None:
 
 def description_column(table: Table, name: str | None) -> str | None:
     """The column that describes the concepts."""
-    return _named(table, _DESCRIPTION, but=name)
+    return _named(table, _DESCRIPTION, but=(name,))
 
 
-def title_column(table: Table) -> str | None:
-    """The column that names an item."""
-    return _named(table, _TITLE)
+def title_column(table: Table, tags: str | None = None) -> str | None:
+    """The column that names an item; not that of its tags."""
+    return _named(table, _TITLE, but=(tags,))
 
 
-def body_column(table: Table, title: str | None) -> str | None:
-    """The column of an item's text: by its name, or the first text that is no key and no title."""
+def body_column(table: Table, title: str | None, tags: str | None = None) -> str | None:
+    """The column of an item's text: by its name, or the first text that is neither a key nor the
+    title nor tags."""
     referring = {lowered(c) for key in table.foreign_keys for c in key.columns}
-    return _named(table, _BODY, but=title) or _first(
+    return _named(table, _BODY, but=(title, tags)) or _first(
         table,
         lambda c: (
             "TEXT" in c.declared.upper()
             and not c.key
-            and c.name != title
+            and c.name not in (title, tags)
+            and _likeness(c.name) is None
             and lowered(c.name) not in referring
             and _squeezed(c.name) not in (*_CREATED, "slug", "url")
         ),
@@ -259,9 +290,13 @@ def created_column(table: Table) -> str | None:
 
 
 def _named(
-    table: Table, names: Iterable[str], *, but: str | None = None, numbers: bool = False
+    table: Table,
+    names: Iterable[str],
+    *,
+    but: Collection[str | None] = (),
+    numbers: bool = False,
 ) -> str | None:
-    columns = {_squeezed(c.name): c for c in reversed(table.columns) if c.name != but}
+    columns = {_squeezed(c.name): c for c in reversed(table.columns) if c.name not in but}
     for name in names:
         column = columns.get(name)
         if column and (numbers or column.is_text or not column.declared):

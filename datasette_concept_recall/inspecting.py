@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
+from .folding import canonical_name
 from .mapped import FoundMapping, find_mapping
 from .mapping import Source
-from .reading import Reader, reading
+from .reading import Reader, as_text, reading
 
 
 @dataclass(frozen=True)
@@ -21,10 +22,12 @@ class InspectedSource:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What was found, how many names there are, and how much is tagged."""
+    """What was found, how many names there are and concepts (names but for case), and how much is
+    tagged."""
 
     found: FoundMapping
     names: int
+    concepts: int
     sources: tuple[InspectedSource, ...]
 
 
@@ -32,11 +35,13 @@ def inspect(conn: sqlite3.Connection) -> Inspection:
     """Looks at a database that nobody configured. Raises `sqlite3.Error`."""
     with reading(conn) as reader:
         found = find_mapping(reader)
-        names, concepts = 0, found.mapping.concepts
+        names, distinct, concepts = 0, set[str](), found.mapping.concepts
         if concepts:
-            ((names,),) = reader.rows(f"select count(*) from {concepts.rows}")
+            for (name,) in reader.each(f"select {concepts.name} from {concepts.rows}"):
+                names += 1
+                distinct.add(canonical_name(as_text(name)))
         sources = tuple(_counted(reader, source) for source in found.mapping.sources)
-    return Inspection(found, names, sources)
+    return Inspection(found, names, len(distinct - {""}), sources)
 
 
 def _counted(reader: Reader, source: Source) -> InspectedSource:

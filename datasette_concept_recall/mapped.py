@@ -123,8 +123,9 @@ class _Builder:
         items = table_of(self._schema, "table", config.table)
         rows, id_, own_id = self._rows(items, config)
         link, on, concept, by_name, link_table = self._link(items, config, names)
-        title = _chosen(items, "title", config.title, title_column(items))
-        body = _chosen(items, "body", config.body, body_column(items, title))
+        title = _chosen(items, "title", config.title, title_column(items, config.tags))
+        found = body_column(items, title, config.tags)
+        body = _chosen(items, "body", config.body, found)
         created = _chosen(items, "created", config.created, created_column(items))
         project, project_table = self._project(items, config.project)
         read = [items, *([link_table] if link_table else [])]

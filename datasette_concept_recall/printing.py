@@ -100,7 +100,9 @@ def print_inspection(inspection: Inspection, database: str) -> None:
         click.echo("Nothing that recall could read was found.")
     else:
         where = mapping.spelled(mapping.concepts.table) if mapping.concepts.table else "arrays"
-        click.echo(f"Concepts: {inspection.names:,} names in {terminal_line(where)}")
+        same = inspection.concepts == inspection.names
+        also = "" if same else f", {inspection.concepts:,} concepts (variants of a name are one)"
+        click.echo(f"Concepts: {inspection.names:,} names in {terminal_line(where)}{also}")
     for counted in inspection.sources:
         table = terminal_line(mapping.spelled(counted.source.item_table))
         click.echo(f"Tagged: {counted.tagged:,} of {counted.rows:,} rows of {table}")

@@ -180,6 +180,93 @@ def test_other_tables_are_not_taken_for_tags(tmp_path: Path, statements: str) ->
     assert "TABLE_OF_TAGS" in printed.output
 
 
+def inspected(path: Path) -> str:
+    """What ``inspect`` prints."""
+    result = CliRunner().invoke(cli, ["concept-recall", "inspect", str(path)])
+    assert result.exit_code == 0
+    return result.output
+
+
+@pytest.mark.parametrize("tags", ["tags", "label", "notes"])
+def test_a_column_of_tags_is_no_text_of_an_item(tmp_path: Path, tags: str) -> None:
+    """Neither title nor text, whatever it is called, nor is another that is named like tags."""
+    path = foreign.executed(
+        tmp_path / "x.db",
+        f"""create table songs (id integer primary key, genre_tags text, {tags} text);
+        insert into songs ({tags}, genre_tags) values ('["jam"]', '["folk"]');""",
+    )
+    sources = {"S": {"table": "songs", "tags": tags}}
+    config = parse_configuration({"databases": {"x": {"sources": sources}}})["x"]
+    with closing(sqlite3.connect(path)) as conn:
+        vocabulary = Vocabulary(config=config)
+        (match,) = recall(conn, RecallRequest(text="jam"), vocabulary=vocabulary).matches
+    assert (match.title, match.body) == ("", "")
+    if tags == "tags":
+        (match,) = recalled(path, "folk").matches
+        assert (match.title, match.body) == ("", "")
+
+
+def test_inspect_says_which_columns_are_passed_over(tmp_path: Path) -> None:
+    """A column named like tags may hold few arrays or none, or be the second of its table."""
+    path = foreign.executed(
+        foreign.json_array(tmp_path / "x.db"),
+        """alter table meals add column topics text;
+        update meals set topics = '["a"]';
+        create table plain (id integer primary key, category text, keywords text);
+        insert into plain (category) values ('["a"]'), ('b'), ('c');
+        create view broken as select json('x') as tags;""",
+    )
+    printed = inspected(path)
+    for line in (
+        "meals is tagged: tags holds JSON arrays of names.",
+        "meals.topics is passed over: meals is tagged by tags.",
+        "plain.category is passed over: 1 of 3 values looked at are JSON arrays, fewer than half.",
+        "plain.keywords is passed over: it holds nothing.",
+        "broken.tags is passed over: it cannot be read (malformed JSON).",
+    ):
+        assert f"  {line}\n" in printed
+
+
+def test_inspect_says_that_link_tables_come_before_arrays(tmp_path: Path) -> None:
+    """Only of columns that might be tags: no key, no reference, and not the concepts themselves."""
+    path = foreign.executed(
+        foreign.many_to_many_of_sqlite_utils(tmp_path / "x.db"),
+        "alter table meals add column keywords text",
+    )
+    (line,) = [line for line in inspected(path).splitlines() if "passed over" in line]
+    why = "arrays are looked for only where there are no link tables."
+    assert line == f"  meals.keywords is passed over: {why}"
+
+
+def test_inspect_says_how_many_concepts_the_names_are(tmp_path: Path) -> None:
+    """Names that differ only in case are one concept, and a blank one is none."""
+    path = foreign.many_to_many_of_sqlite_utils(tmp_path / "x.db")
+    assert "Concepts: 3 names in tags\n" in inspected(path)
+    foreign.executed(path, "insert into tags (tag) values ('JAM'), (' ')")
+    assert "Concepts: 5 names in tags, 3 concepts (variants of a name are one)\n" in inspected(path)
+
+
+def test_of_a_table_of_concepts_only_its_names_count(
+    tmp_path: Path, make_datasette: MakeDatasette
+) -> None:
+    """Another name in an array, or the same in other letters, tags nothing."""
+    path = foreign.executed(
+        tmp_path / "x.db",
+        """create table names (name text);
+        create table songs (id integer primary key, title text, tags text);
+        insert into names values ('jam');
+        insert into songs (title, tags) values ('a', '["jam", "tea"]'), ('b', '["Jam"]');""",
+    )
+    sources = {"S": {"table": "songs", "tags": "tags"}}
+    described = {"concepts": {"table": "names"}, "sources": sources}
+    config = parse_configuration({"databases": {"x": described}})["x"]
+    with closing(sqlite3.connect(path)) as conn:
+        request = RecallRequest(text="jam and tea")
+        result = recall(conn, request, vocabulary=Vocabulary(config=config))
+    assert result.concepts == ["jam"]
+    assert [match.title for match in result.matches] == ["a"]
+
+
 def test_a_table_that_several_link_tables_share_holds_the_concepts(tmp_path: Path) -> None:
     """Whatever it is called, if nothing is named like tags."""
     path = foreign.executed(
