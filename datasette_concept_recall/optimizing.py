@@ -51,7 +51,8 @@ def plan(conn: sqlite3.Connection) -> Plan:
         mapping = read_knowledge(reader)
         if not mapping.sources:
             raise CannotOptimize(
-                "There are no concepts with tagged items in the tables of a knowledge database here"
+                "The index is for knowledge databases only, and this is none; an index of the link"
+                " table by concept helps any other (docs/other-databases.md)"
             )
         _refuse_what_cannot_be_followed(reader, mapping)
         _check_types(reader, mapping)

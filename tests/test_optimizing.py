@@ -156,7 +156,8 @@ def test_a_writer_and_a_reader_go_on_as_before(path: Path) -> None:
     [
         (
             "drop table concepts",
-            "There are no concepts with tagged items in the tables of a knowledge database here",
+            "The index is for knowledge databases only, and this is none; an index of the link"
+            " table by concept helps any other (docs/other-databases.md)",
         ),
         (
             "alter table records rename to r; create view records as select * from r",
