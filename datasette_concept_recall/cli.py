@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -111,7 +114,7 @@ def recall_command(
     if limit < 0:
         raise click.UsageError("--limit is 0 or more.")
     request = RecallRequest(
-        text=_joined(text), names=names, project=project, limit=limit, budget=budget
+        text=_joined(text), names=names, project=project or None, limit=limit, budget=budget
     )
     with opened(db) as conn:
         result = recall(conn, request)
@@ -223,6 +226,8 @@ def demo(path: Path, no_serve: bool, host: str, port: int) -> None:
 
     from .demo import build_demo
 
+    if not no_serve:
+        _check_address(host, port)
     summary = build_demo(path)
     click.echo(
         f"Wrote {path}: {summary.records} records, {summary.observations} observations, "
@@ -239,6 +244,20 @@ def demo(path: Path, no_serve: bool, host: str, port: int) -> None:
 
 
 concept_recall.add_command(index)
+
+
+def _check_address(host: str, port: int) -> None:
+    """Raises `click.ClickException` when nothing could be served there, before anything is done."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            if os.name == "posix":  # as a server does: elsewhere it would take the port of another
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        reason = "the port is taken" if error.errno == errno.EADDRINUSE else error.strerror
+        message = f"Cannot serve on {host}, port {port}: {reason} (--port chooses another)"
+        raise click.ClickException(terminal_line(message)) from error
 
 
 def _joined(text: tuple[str, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -114,6 +115,7 @@ def test_concepts_and_a_project_can_be_given(path: Path) -> None:
     )
     both = good("recall", path, "in RAG", "--concept", "C++", "--project", "Search", "--limit", 0)
     assert both.startswith("Concepts: RAG (25), C++ (3)\n")
+    assert good("recall", path, "RAG", "--project", "") == good("recall", path, "RAG")
     assert "record:1" not in both
 
 
@@ -364,6 +366,7 @@ def test_demo_serves_what_it_wrote_and_says_where(
         return 7
 
     monkeypatch.setattr(subprocess, "call", call)
+    monkeypatch.setattr("datasette_concept_recall.cli._check_address", lambda *_: None)
     file = tmp_path / name
     result = run("demo", file, "--host", host, "--port", 8123)
     assert result.exit_code == 7
@@ -373,6 +376,20 @@ def test_demo_serves_what_it_wrote_and_says_where(
     assert commands == [[*serve, "--host", host, "--port", "8123"]]
     (question,) = parse_qs(urlsplit(url).query)["q"]
     assert good("match", file, question)
+
+
+def test_demo_looks_whether_it_can_serve_before_it_writes(tmp_path: Path) -> None:
+    """A port that is taken, or a host that is none of this machine, ends it with one line."""
+    file = tmp_path / "demo.db"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert bad("demo", file, "--port", port) == (
+            f"Cannot serve on 127.0.0.1, port {port}: the port is taken (--port chooses another)"
+        )
+    # An address for documentation (RFC 5737).
+    message = bad("demo", file, "--host", "192.0.2.1")
+    assert message.startswith("Cannot serve on 192.0.2.1, port 8001: ")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_demo_refuses_in_one_line(tmp_path: Path) -> None:
