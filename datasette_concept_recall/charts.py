@@ -11,13 +11,14 @@ from math import cos, pi, sin
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from .labels import one_line, short_label, shown_name, width_of
+from .labels import one_line, short_label, shown_name, two_lines, width_of
 from .periods import Timeline
 
 WIDTH = 400
 MOST_NEIGHBOURS = 12
 
 _EM = 12
+_CENTRE_EMS = 8.8
 _TEXT, _QUIET, _LINE, _BLUE, _WHITE = "#222222", "#595959", "#c4cdd5", "#276890", "#ffffff"
 _ISOLATE, _ISOLATE_END = "\u2068", "\u2069"
 
@@ -96,7 +97,7 @@ def neighbourhood_svg(
     """
     around = neighbours[:MOST_NEIGHBOURS]
     on_right = -(-len(around) // 2)
-    height = 60.0 if on_right < 2 else max(110.0, 40.0 * on_right)
+    height = 60.0 if on_right < 2 else max(130.0, 40.0 * on_right)
     svg = _picture(height, "group", ids, title, description)
     x, y = WIDTH / 2, height / 2
     most = max((each.shared for each in around), default=1)
@@ -139,12 +140,15 @@ def _add_neighbour(svg: Element, each: Neighbour, x: float, y: float) -> None:
 
 
 def _add_centre(svg: Element, name: str, x: float, y: float) -> None:
-    label = short_label(name, 8)
-    width = 14 + width_of(label) * _EM
+    """The name in a box that no neighbour reaches into, on two lines where one is too short."""
+    lines = two_lines(name, _CENTRE_EMS)
+    width = 14 + max(map(width_of, lines)) * _EM
+    height = 12.0 + 16 * len(lines)
     group = _add(svg, "g")
     SubElement(group, "title").text = name
-    _box(group, x - width / 2, y - 14, width, 28, fill=_WHITE, stroke=_BLUE, rx="3")
-    _text(group, x, y + 4, label, "middle", _TEXT)
+    _box(group, x - width / 2, y - height / 2, width, height, fill=_WHITE, stroke=_BLUE, rx="3")
+    for place, line in enumerate(lines):
+        _text(group, x, y + 4 + 16 * place - 8 * (len(lines) - 1), line, "middle", _TEXT)
 
 
 def _picture(height: float, role: str, ids: str, title: str, description: str) -> Element:

@@ -98,6 +98,7 @@ def concept_context(datasette: Datasette, answer: Answer, found: ConceptDetail) 
         "recall_link": recall_of(name),
         "json_link": concept_link(datasette, database, name, ".json"),
         "timeline": _timeline_picture(found),
+        "bar": _bar_in_words(found.use.unit),
         "neighbourhood": _neighbourhood_picture(datasette, database, found),
     }
 
@@ -108,6 +109,12 @@ def _timeline_picture(found: ConceptDetail) -> Markup | None:
     unit = found.use.unit
     description = f"{found.use.total:,} items by {unit}, from the first to the last."
     return Markup(timeline_svg(found.use, "use", f"Items by {unit}", description))
+
+
+def _bar_in_words(unit: str) -> str:
+    """What one bar of the picture stands for."""
+    span = unit if unit[0].isdigit() else f"one {unit}"
+    return f"Each bar holds the items of {span}{', from Monday' if unit == 'week' else ''}."
 
 
 def _neighbourhood_picture(

@@ -44,6 +44,15 @@ def short_label(name: str, ems: float) -> str:
     return name
 
 
+def two_lines(name: str, ems: float) -> list[str]:
+    """The name on one line, or on two when it is wider and has a space to be broken at."""
+    spaces = [at for at, character in enumerate(name) if character == " "]
+    fitting = [at for at in spaces if width_of(name[:at]) <= ems]
+    if width_of(name) <= ems or not fitting:
+        return [short_label(name, ems)]
+    return [name[: fitting[-1]], short_label(name[fitting[-1] + 1 :], ems)]
+
+
 def _continues(character: str) -> bool:
     """Whether the character changes the one before it and does not begin another."""
     return character == _JOINER or category(character)[0] == "M" or "🏻" <= character <= "🏿"

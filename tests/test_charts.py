@@ -224,6 +224,33 @@ def test_neighbours_of_any_name_fit(around: list[str], name: str) -> None:
             )
 
 
+@pytest.mark.parametrize(
+    "name", ["abstract base class", "w" * 40, "MMM MMM MMM MMM MMM MMM", "RAG"]
+)
+def test_the_name_in_the_centre_covers_no_neighbour(name: str) -> None:
+    """However many there are, and however long it is; its letters stay in their box."""
+    for number in range(MOST_NEIGHBOURS + 1):
+        svg = drawn_neighbours(neighbours_of(["n"] * number), name)
+        (group,) = svg.iter(f"{SVG}g")
+        box, *texts = extents(group)
+        assert all(box[1] <= text[1] and text[2] <= box[2] for text in texts)
+        assert all(box[3] <= text[3] and text[4] <= box[4] for text in texts)
+        for _, left, right, top, bottom in [each for each in extents(svg) if each[0] == "circle"]:
+            assert right <= box[1] or box[2] <= left or bottom <= box[3] or box[4] <= top
+
+
+def test_the_name_in_the_centre_is_whole_where_two_lines_hold_it() -> None:
+    """It is broken between words; of a longer name the rest is cut."""
+    for name, lines in (
+        ("RAG", ["RAG"]),
+        ("abstract base class", ["abstract base", "class"]),
+        ("global interpreter lock", ["global", "interpreter lock"]),
+        ("retrieval augmented generation", ["retrieval", "augmented ge…"]),
+    ):
+        (group,) = drawn_neighbours([], name).iter(f"{SVG}g")
+        assert [text_of(text) for text in group.iter(f"{SVG}text")] == lines
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_is_nothing_but_text(name: str) -> None:
     """A name is shown whole where the pointer rests, and never becomes markup."""

@@ -77,6 +77,27 @@ async def test_a_concept_leads_to_its_neighbours_items_and_tables(
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("latest", "bar"),
+    [
+        ("2026-02-01", "one day."),
+        ("2026-12-01", "one week, from Monday."),
+        ("2030-12-01", "one month."),
+        ("2200-12-01", "5 years."),
+    ],
+)
+async def test_the_picture_of_use_says_what_a_bar_is(
+    path: Path, make_datasette: MakeDatasette, latest: str, bar: str
+) -> None:
+    """The unit follows the time that is shown, so it stands below the picture."""
+    with closing(sqlite3.connect(path)) as conn:
+        knowledge.add_observation(conn, "Late", concepts=["chunking"], created_at=latest)
+        conn.commit()
+    page = content(await make_datasette(path).client.get(f"{LIST}/chunking"))
+    assert f"Each bar holds the items of {bar}" in page.words
+
+
+@pytest.mark.asyncio
 async def test_each_kind_leads_to_the_rows_that_are_counted(
     path: Path, make_datasette: MakeDatasette
 ) -> None:
