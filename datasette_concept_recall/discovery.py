@@ -73,11 +73,11 @@ def discover(reader: Reader, schema: Schema) -> Found:
                 f" ({', '.join(source.item_key or ())}) to {concepts.name}"
                 f" ({to_concepts.columns[0]})."
             )
+    reasons += _not_looked_into(schema, {concepts.name, *(link.name for link in links)})
     if not sources:
         return Found(None, (*reasons, "No table of tagged items was found."))
     name = name_column(concepts)
     config = ConceptsConfig(concepts.name, name, description_column(concepts, name) or NONE)
-    reasons += _not_looked_into(schema, {concepts.name, *(link.name for link in links)})
     return Found(DatabaseConfig(config, sources), tuple(reasons))
 
 
