@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import takewhile
 from typing import Literal, NamedTuple
@@ -54,10 +55,14 @@ def mentioned(
 
     Names come in the order of their first mentions; code and comments do not count.
     """
+    mentions = matcher.mentions(text)
+    often = Counter(mention.concept for mention in mentions)
+    if not any(count >= at_least for count in often.values()):
+        return {}
     visible = _visible(text)
     since, upto = next(visible)
     found: dict[str, list[tuple[int, int]]] = {}
-    for mention in matcher.mentions(text):
+    for mention in mentions:
         while upto <= mention.start:  # the last stretch goes on to the end of the text
             since, upto = next(visible)
         if since <= mention.start and mention.end <= upto:
@@ -70,12 +75,15 @@ def mentioned(
 _citation_or_number = re.compile(r"dr-\d+|[+-]?\d+(?:[.,]\d+)*", re.IGNORECASE).fullmatch
 
 
+_control = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]").search
+
+
 def _clean(name: str) -> str | None:
     """The name as it is kept, or None where it cannot be the name of a concept."""
     name = " ".join(name.split())
     if len(name) > LONGEST_NAME or not can_match(name) or _citation_or_number(name):
         return None
-    return None if any(category(c) in ("Cc", "Cs") for c in name) else name
+    return None if _control(name) else name
 
 
 def _named(text: str, start: int, end: int, origin: Origin) -> Iterator[Named]:
@@ -121,14 +129,18 @@ def _links(text: str, first: int, last: int) -> Iterator[Named]:
 
 # Links, their destinations, HTML tags and addresses are passed over; what stands before a tag is
 # blank space or a bracket. Each alternative stops where it could begin anew, or it would be slow.
+_HASHTAG = r"(?<![^\s(])(?<!\]\()(?<!\]: )#([^\s!-,.:-@\[-^`{-~]+)"
+_may_be_hashtag = re.compile(_HASHTAG).search
 _hashtag = re.compile(
     _LINK + r"|\]\([^()\n]*\)|<[A-Za-z/][^<>]*>|://\S*"
-    r"|(?<![^\s(])(?<!\]\()(?<!\]: )#([^\s!-,.:-@\[-^`{-~]+)"
+    rf"|{_HASHTAG}"
 ).finditer
 _colour = re.compile(r"(?:[0-9a-f]{3}){1,2}|[0-9a-f]{8}", re.IGNORECASE).fullmatch
 
 
 def _hashtags(text: str, first: int, last: int) -> Iterator[Named]:
+    if not _may_be_hashtag(text, first, last):
+        return
     for match in _hashtag(text, first, last):
         tag = "".join(takewhile(_in_tag, match[2] or "")).rstrip("/")
         if any(map(str.isalpha, tag)) and tag[0] != "/" and not _is_colour(tag):
@@ -262,13 +274,14 @@ def _visible(text: str, first: int = 0) -> Iterator[tuple[int, int]]:
     A fence that is never closed goes on to the end; code spans and comments that are not closed
     are text.
     """
-    spans = _code_spans(text, first) if "`" in text else {}
+    spans: dict[int, int] | None = None
     last_of = {"<!--": text.rfind("-->"), "%%": text.rfind("%%")}
     start = position = first
     while opening := _opening(text, position):
         if opening[1]:
             end = _fence_end(text, opening)
         elif opening[2]:
+            spans = _code_spans(text, first) if spans is None else spans
             end = spans.get(opening.start(), -1)
         else:
             end = _comment_end(text, opening, last_of[opening[0]])

@@ -83,7 +83,7 @@ class Location(NamedTuple):
     flags: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A document as the listing of its source shows it, not yet read.
 
@@ -101,8 +101,9 @@ class Entry:
     locations: tuple[Location, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("title", "path"):
-            object.__setattr__(self, name, storable(getattr(self, name)))
+        if not (self.title.isascii() and self.path.isascii()):
+            object.__setattr__(self, "title", storable(self.title))
+            object.__setattr__(self, "path", storable(self.path))
 
 
 @dataclass(frozen=True)

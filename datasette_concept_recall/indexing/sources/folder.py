@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 import stat
-from datetime import datetime, timezone
+import time
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from ..clock import stamp
 from ..extract import extract, is_known, kind_of
 from ..failures import SourceUnreachable, Unavailable, Unusable
 from ..ids import content_hash
@@ -80,17 +79,17 @@ class FolderSource:
                 if each.is_dir(follow_symlinks=False):
                     if not self._matches(key, self._exclude):
                         folders.append(key + b"/")
-                elif self._is_wanted(key):
+                elif self._is_wanted(key, path := _shown(key)):
                     status = each.stat(follow_symlinks=False)
                     if stat.S_ISREG(status.st_mode):
-                        entries.append(_entry(key, status))
+                        entries.append(_entry(key, path, status))
             except FileNotFoundError:  # gone since the folder was listed
                 continue
             except OSError:
                 unverified.append(key)
 
-    def _is_wanted(self, key: bytes) -> bool:
-        name = _shown(key).rpartition("/")[2].lower()
+    def _is_wanted(self, key: bytes, path: str) -> bool:
+        name = path.rpartition("/")[2].lower()
         if not is_known(name) or _is_passed_over(name):
             return False
         if self._include and not self._matches(key, self._include):
@@ -136,15 +135,14 @@ class FolderSource:
         return Opened(content_hash(data), kind_of(name), extracted)
 
 
-def _entry(key: bytes, status: os.stat_result) -> Entry:
-    path = _shown(key)
-    changed = datetime.fromtimestamp(max(0, status.st_mtime), timezone.utc)
+def _entry(key: bytes, path: str, status: os.stat_result) -> Entry:
+    name = path.rpartition("/")[2]
     return Entry(
         key=key,
-        title=path.rpartition("/")[2].rpartition(".")[0] or path.rpartition("/")[2],
+        title=name.rpartition(".")[0] or name,
         fingerprint=_fingerprint(status),
         path=path,
-        created_at=stamp(changed),
+        created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(max(0, status.st_mtime))),
         size=status.st_size,
     )
 
