@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import BadParameter
 from .index_mapping import KINDS
-from .indexing.looking import DocumentView, Passage
+from .indexing.reading_view import DocumentView, Passage
 from .labels import ELLIPSIS
 from .paths import concept_link, concepts_path, document_path, sources_path
 

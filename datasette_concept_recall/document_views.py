@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from datasette import Forbidden, NotFound, Response
 
 from . import access, compat, document_page
-from .indexing import looking
+from .indexing import reading_view
 from .views import answered, check_method, headers_of, read_in_time
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ async def _visible(datasette: Datasette, actor: compat.Actor, database: str) -> 
     forbidden = Forbidden(f"You do not have permission to read the documents of {database}")
     if not await compat.may_view_database(datasette, actor, database):
         raise forbidden
-    if not looking.is_index(await access.current_mapping(datasette, database)):
+    if not (await access.current_mapping(datasette, database)).is_index:
         raise NotFound(f"{database} is not an index of documents")
-    tables = looking.TABLES_OF_DOCUMENT | looking.MORE_OF_DOCUMENT
+    tables = reading_view.TABLES_OF_DOCUMENT | reading_view.MORE_OF_DOCUMENT
     visible = await compat.visible_tables(datasette, actor, database, tables, as_spelled=True)
-    if not visible >= looking.TABLES_OF_DOCUMENT:
+    if not visible >= reading_view.TABLES_OF_DOCUMENT:
         raise forbidden
     return visible
 
@@ -68,13 +68,13 @@ async def _read(
     visible: frozenset[str],
     number: str,
     asked: document_page.Reading,
-) -> looking.DocumentView:
+) -> reading_view.DocumentView:
     id_ = document_page.document_id(number)
 
-    def read(conn: sqlite3.Connection) -> looking.DocumentView | None:
+    def read(conn: sqlite3.Connection) -> reading_view.DocumentView | None:
         if id_ is None:
             return None
-        return looking.read_document(conn, id_, visible, chunk=asked.chunk, page=asked.page)
+        return reading_view.read_document(conn, id_, visible, chunk=asked.chunk, page=asked.page)
 
     found = await read_in_time(datasette, database, read)
     if found is None:

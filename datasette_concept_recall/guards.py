@@ -12,7 +12,6 @@ from . import access, compat
 from .access import databases
 from .canned_sql import NAMES
 from .index_schema import TABLES
-from .indexing import looking
 from .queries import readable
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ async def _hidden(
 ) -> set[str]:
     """What an index derives from tables of which the actor may not view one."""
     mapping_of = access.current_mapping if look_again else access.known_mapping
-    if not looking.is_index(await mapping_of(datasette, database)):
+    if not (await mapping_of(datasette, database)).is_index:
         return set()
     sources = frozenset[str]().union(*_DERIVED.values())
     visible = await compat.visible_tables(datasette, actor, database, sources, as_spelled=True)

@@ -16,10 +16,12 @@ import click
 
 from .errors import DatabaseUnreadable, RecallError
 from .index_printing import Meter, print_sources
+from .indexing.freshness import keep
+from .indexing.holding import pause, remove_source, resume
 from .indexing.kinds import Added, described
 from .indexing.looking import MORE_OF_SOURCES, TABLES_OF_SOURCES, IndexView, read_sources
 from .indexing.passes import SHARE_SECONDS, Outcome
-from .indexing.service import Service, pause, remove_source, resume
+from .indexing.service import Service
 from .indexing.store import Store
 from .indexing.turns import Busy, Turn
 from .printing import terminal_line
@@ -232,7 +234,7 @@ def _stopping(service: Service, parent: bool) -> Iterator[None]:
 def _keep(store: Store, service: Service) -> None:
     try:
         with Turn(store.path, "keeper").taken():
-            service.keep()
+            keep(service)
     except Busy as error:
         raise RecallError("Another program keeps this index fresh already") from error
 

@@ -169,6 +169,11 @@ class Mapping:
         return bool(self.all_kinds)
 
     @property
+    def is_index(self) -> bool:
+        """Whether this is the built-in mapping of an index."""
+        return any(source.passages is not None for source in self.sources)
+
+    @property
     def kinds(self) -> dict[str, str]:
         """Every ``source_type`` with what a person calls it, in the order of the sources."""
         return dict(self.all_kinds) or {k: label for s in self.sources for k, label in s.kinds}

@@ -26,7 +26,7 @@ from . import (
     source_page,
 )
 from .canned_sql import BY_NAMES, BY_TEXT, MENTIONS
-from .indexing import looking
+from .indexing import looking, reading_view
 from .page import short_link
 from .parameters import Parameters
 from .paths import concepts_path, document_path, recall_path, sources_path, static_path
@@ -80,7 +80,7 @@ async def _may_view(
     datasette: Datasette, actor: Actor, database: str, tables: frozenset[str]
 ) -> bool:
     """Whether a database is an index and the actor may view these tables of it."""
-    if not looking.is_index(await access.known_mapping(datasette, database)):
+    if not (await access.known_mapping(datasette, database)).is_index:
         return False
     return await compat.may_view_database(
         datasette, actor, database
@@ -166,7 +166,7 @@ async def _reading_link(
 ) -> str | None:
     """Where the document of a row is read, None when it is none that the actor may read."""
     if table != "document" or not await _may_view(
-        datasette, actor, database, looking.TABLES_OF_DOCUMENT
+        datasette, actor, database, reading_view.TABLES_OF_DOCUMENT
     ):
         return None
     if row["live_generation"] is None:  # not searched, so not to be read either

@@ -74,7 +74,7 @@ async def _visible(
     """
     if not await compat.may_view_database(datasette, actor, database):
         return None  # before anything is read that could fail
-    if not looking.is_index(await access.current_mapping(datasette, database)):
+    if not (await access.current_mapping(datasette, database)).is_index:
         return None
     tables = looking.TABLES_OF_SOURCES | looking.MORE_OF_SOURCES
     visible = await compat.visible_tables(datasette, actor, database, tables, as_spelled=True)

@@ -19,7 +19,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from datasette_concept_recall.indexing.service import remove_source
+from datasette_concept_recall.indexing.holding import remove_source
 from datasette_concept_recall.indexing.store import Store
 from indexing import SMALL, FakeClock, FakeEmbedder, add_folder, orphans, paragraphs, run
 

@@ -20,10 +20,12 @@ import indexing
 import knowledge
 from conftest import IS_1_0, MakeDatasette, actor_cookie, file_bytes, rows
 from datasette_concept_recall import compat
-from datasette_concept_recall.indexing.looking import RunView, read_document
+from datasette_concept_recall.indexing.looking import RunView
+from datasette_concept_recall.indexing.reading_view import read_document
 from datasette_concept_recall.indexing.store import Counts, SourceRow, Store
 from datasette_concept_recall.indexing.tables import migrate
 from datasette_concept_recall.indexing.turns import Turn
+from datasette_concept_recall.indexing.versions import Versions
 from datasette_concept_recall.source_page import duration
 from pages import Element, content, parse
 
@@ -696,9 +698,9 @@ async def test_a_source_says_whether_it_is_searched_as_it_is_configured(
 ) -> None:
     """Before its first index, and while another one is built beside it."""
     with Store(path) as store:
-        store.begin_version(1, "other", None, "building")
+        Versions(store).begin(1, "other", None, "building")
         first = add(store, "first")
-        store.begin_version(first.id, "one", None, "building")
+        Versions(store).begin(first.id, "one", None, "building")
         add(store, "fresh")
     datasette = make_datasette(path)
     page = content(await datasette.client.get(SOURCES))

@@ -22,13 +22,16 @@ import pytest
 from datasette_concept_recall.errors import RecallError
 from datasette_concept_recall.indexing.embedding import EmbedderFailure
 from datasette_concept_recall.indexing.failures import SourceUnreachable, Unavailable
+from datasette_concept_recall.indexing.freshness import keep
+from datasette_concept_recall.indexing.holding import pause, remove_source, resume
 from datasette_concept_recall.indexing.ids import content_hash, fingerprint
 from datasette_concept_recall.indexing.models import Entry, Extracted, Listing, Opened, Segment
 from datasette_concept_recall.indexing.passes import Outcome
-from datasette_concept_recall.indexing.service import Service, pause, remove_source, resume
+from datasette_concept_recall.indexing.service import Service
 from datasette_concept_recall.indexing.sources.base import AskForRun, SourceIndexer
 from datasette_concept_recall.indexing.store import SourceRow, Store
 from datasette_concept_recall.indexing.turns import Busy, Turn
+from datasette_concept_recall.indexing.versions import Versions
 from datasette_concept_recall.indexing.watching import Watch, is_relevant
 from indexing import SMALL, FakeClock, FakeEmbedder, down, indexing, live_texts, orphans, paragraphs
 
@@ -200,7 +203,7 @@ def test_a_kind_that_is_switched_off_is_neither_scanned_nor_tracked(store: Store
     service.ask(1, "changed")
     steps(service)
     threading.Timer(0.2, service.stop).start()
-    service.keep()
+    keep(service)
     assert (shelf.reads, off.tracked, embedder.calls) == ([], [], 0)
     assert [count(store, table) for table in ("run", "index_version", "document")] == [0, 0, 0]
 
@@ -240,7 +243,7 @@ def test_lowering_the_confidence_again_embeds_nothing_anew(store: Store) -> None
     service.ask(source.id, "run")
     assert steps(service) == [("A", "done")]
     assert remote.calls == 0
-    assert len(store.versions(source.id)) == 1
+    assert len(Versions(store).of(source.id)) == 1
 
 
 def test_an_embedder_that_cannot_be_had_refuses_the_run_with_its_reason(store: Store) -> None:
@@ -403,7 +406,7 @@ def test_at_the_start_all_are_queued_then_checked_and_only_then_tracked(store: S
         add(store, name)
         indexer.shelves[name] = Shelf(texts(1, name), on_listing=note(name))
     indexer.on_track = track
-    service.keep()
+    keep(service)
     assert events == ["check A", "check B", "check C", "track A", "track B", "track C"]
     assert seen[0] == ["running", "queued", "queued"]
 
@@ -415,7 +418,7 @@ def test_a_service_that_is_stopped_during_the_check_tracks_nothing(store: Store)
         add(store, name)
     service = indexing(store, [indexer])
     indexer.shelves["A"].on_read = lambda key: service.stop()
-    service.keep()
+    keep(service)
     assert indexer.tracked == []
     assert indexer.shelves["B"].reads == []
 
@@ -434,7 +437,7 @@ def test_a_source_that_is_added_later_is_looked_at_and_tracked(store: Store) -> 
     indexer.shelves["B"].on_read = lambda key: service.stop()
     guard = threading.Timer(PATIENCE, service.stop)
     guard.start()
-    service.keep()
+    keep(service)
     guard.cancel()
     assert indexer.tracked == ["A", "B"]
     assert indexer.shelves["B"].reads == ["b0000"]
@@ -457,10 +460,10 @@ class RunningClock(FakeClock):
 
 def keep_running(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps an index fresh without waiting between two looks."""
-    monkeypatch.setattr("datasette_concept_recall.indexing.service._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("datasette_concept_recall.indexing.freshness.LOOK_SECONDS", 0.0)
     guard = threading.Timer(PATIENCE, service.stop)
     guard.start()
-    service.keep()
+    keep(service)
     guard.cancel()
 
 
@@ -512,10 +515,10 @@ def test_rounds_find_what_no_watcher_told_of(
 
         shelf.on_listing = listed
         shelf.on_read = lambda key: service.stop() if key == "late" else None
-        monkeypatch.setattr("datasette_concept_recall.indexing.service._LOOK_SECONDS", 0.0)
+        monkeypatch.setattr("datasette_concept_recall.indexing.freshness.LOOK_SECONDS", 0.0)
         guard = threading.Timer(PATIENCE, service.stop)
         guard.start()
-        service.keep(watch=False)
+        keep(service, watch=False)
         guard.cancel()
         assert shelf.reads == ["d0000", "late"]
         assert indexer.tracked == []
@@ -800,7 +803,7 @@ def test_a_vector_of_another_width_is_not_taken_in_the_very_first_run(store: Sto
     service.ask(source.id, "start")
     assert steps(service) == [("A", "failed")]
     assert store.rows("select distinct length(embedding) from vector") == [(12,)]
-    assert [version.dimensions for version in store.versions(source.id)] == [3]
+    assert [version.dimensions for version in Versions(store).of(source.id)] == [3]
     assert len(told) == 1
     assert "(invalid)" in told[0]
 
@@ -809,7 +812,7 @@ def test_a_vector_of_another_width_is_not_taken_in_the_very_first_run(store: Sto
 
 
 def live_version(store: Store, source: SourceRow) -> str | None:
-    return next((v.embedder for v in store.versions(source.id) if v.state == "live"), None)
+    return next((v.embedder for v in Versions(store).of(source.id) if v.state == "live"), None)
 
 
 def built(store: Store, shelf: Shelf, **options: Any) -> SourceRow:
@@ -842,7 +845,7 @@ def test_another_model_is_built_beside_the_old_index_which_serves_until_then(
     assert [outcome for _, outcome in steps(service)] == ["more to do", "more to do", "done"]
     assert seen == {(old, True)}
     assert live_version(store, source) == new.identity.name
-    assert [v.state for v in store.versions(source.id)] == ["live"]
+    assert [v.state for v in Versions(store).of(source.id)] == ["live"]
     assert sorted(new.log) == sorted(before) == sorted(live_texts(store))
     assert (count(store, "vector"), count(store, "generation"), orphans(store)) == (12, 12, 0)
 
@@ -855,13 +858,13 @@ def test_going_back_to_the_old_model_drops_what_was_built(store: Store, clock: F
     service = indexing(store, [ShelfIndexer(A=shelf)], embedder=new, share_seconds=5)
     service.ask(source.id, "start")
     service.run_next()
-    assert [v.state for v in store.versions(source.id)] == ["live", "building"]
+    assert [v.state for v in Versions(store).of(source.id)] == ["live", "building"]
     old = FakeEmbedder(model="old")
     service = indexing(store, [ShelfIndexer(A=shelf)], embedder=old)
     service.ask(source.id, "start")
     assert steps(service) == [("A", "done")]
     assert old.calls == 0
-    assert [v.state for v in store.versions(source.id)] == ["live"]
+    assert [v.state for v in Versions(store).of(source.id)] == ["live"]
     assert (count(store, "vector"), count(store, "generation"), orphans(store)) == (12, 12, 0)
 
 
@@ -971,7 +974,7 @@ def test_a_service_that_starts_during_a_pause_writes_nothing(store: Store) -> No
     pause(store)
     service = indexing(store, [indexer], embedder=FakeEmbedder())
     threading.Timer(0.4, service.stop).start()
-    assert not written(store, service.keep)
+    assert not written(store, lambda: keep(service))
     assert indexer.shelves["A"].reads == []
 
 
@@ -986,15 +989,14 @@ def test_a_source_is_not_removed_during_a_pause(store: Store) -> None:
     pause(store)
 
     def refused() -> None:
-        for remove in (lambda: service.remove(source), lambda: remove_source(store, source)):
-            with pytest.raises(RecallError, match="paused"):
-                remove()
+        with pytest.raises(RecallError, match="paused"):
+            remove_source(store, source)
 
     assert not written(store, refused)
     service.ask(source.id, "retry")
     assert steps(service) == []
     resume(store)
-    service.remove(source)
+    remove_source(store, source)
     assert steps(service) == []
     assert rows_left(store) == {}
 
@@ -1319,8 +1321,9 @@ def test_a_full_disk_ends_the_run_and_leaves_what_was_indexed(
     before = live_texts(store)
     shelf.documents = many_words("Second")
     shelf.reads.clear()
+    store.conn.execute("vacuum")
     ((pages,),) = store.rows("pragma page_count")
-    store.conn.execute(f"pragma max_page_count = {pages + 3}")
+    store.conn.execute(f"pragma max_page_count = {pages}")
     service.ask(source.id, "changed")
     assert steps(service) == [("A", "aborted")]
     assert shelf.reads == ["d0"]
@@ -1420,7 +1423,7 @@ def test_a_service_outlives_a_lock_that_is_held_when_it_starts(store: Store) -> 
     for timer in timers:
         timer.start()
     try:
-        service.keep()
+        keep(service)
     finally:
         timers[0].join()
         timers[1].cancel()
@@ -1478,7 +1481,7 @@ def test_a_stop_from_another_thread_ends_the_keeping(store: Store) -> None:
     source = add(store, "A")
     service = indexing(store, [indexer])
     indexer.on_track = lambda source, ask: threading.Timer(0.05, service.stop).start()
-    service.keep()
+    keep(service)
     assert ended == [source.id]
 
 

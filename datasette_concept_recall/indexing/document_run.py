@@ -19,7 +19,8 @@ from .links import mentioned, named_in
 from .models import Chunk, Entry, Extracted, Listing, Opened, Segment, Size, storable
 from .places import describe
 from .sanitise import Report, sanitised
-from .store import Store, Version
+from .store import Store
+from .versions import Version, Versions
 
 log = logging.getLogger("datasette_concept_recall.indexing")
 
@@ -319,5 +320,5 @@ class _Batches:
             return {}
         if self.dimensions is None:
             self.dimensions = dimensions_of(found[0])
-            self._store.set_dimensions(self._version.id, self.dimensions)
+            Versions(self._store).set_dimensions(self._version.id, self.dimensions)
         return dict(zip(texts, found, strict=True))

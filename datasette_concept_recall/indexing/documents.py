@@ -7,16 +7,17 @@ document exist in each version of an index.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..reading import json_list
+from .carried import Carried
 from .ids import text_hash
 from .models import Chunk, Entry, Location
 from .places import describe
-from .store import Store, Version, forget_unused_concepts
+from .store import Store, forget_unused_concepts
+from .troubles import Troubles
+from .versions import Version
 
 
 class Known(NamedTuple):
@@ -32,15 +33,6 @@ class Known(NamedTuple):
     is_unverified: bool
     has_leftovers: bool
     lacks_vectors: bool
-
-
-class Skip(NamedTuple):
-    """A document that is left alone until its fingerprint changes, or ``extra`` is installed."""
-
-    key: bytes
-    fingerprint: str
-    code: str
-    extra: str | None
 
 
 @dataclass(frozen=True)
@@ -74,6 +66,7 @@ class Documents:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._carried, self._troubles = Carried(store), Troubles(store)
 
     def known(self, version: Version) -> dict[bytes, Known]:
         """Every document of a source by key, as one version of its index has it."""
@@ -101,13 +94,6 @@ class Documents:
 
     def _ids(self, sql: str, *parameters: object) -> set[int]:
         return {id_ for (id_,) in self.store.rows(sql, *parameters)}
-
-    def skips(self, source_id: int) -> dict[bytes, Skip]:
-        """What is left alone, by key."""
-        rows = self.store.rows(
-            "select key, fingerprint, code, extra from skipped where source_id = ?", source_id
-        )
-        return {row[0]: Skip(*row) for row in rows}
 
     # -- one document -----------------------------------------------------------------------------
 
@@ -269,7 +255,7 @@ class Documents:
                 "update generation set is_complete = 1, chunk_count = ? where id = ?",
                 [count, attempt.id],
             )
-            self._link(attempt.id, concepts)
+            self._carried.link_generation(attempt.id, concepts)
             conn.executemany(
                 "insert into redaction (generation_id, family, place, removed) values (?, ?, ?, ?)",
                 [[attempt.id, *redaction] for redaction in redactions],
@@ -277,7 +263,7 @@ class Documents:
             self._describe(attempt.document_id, entry, title, kind)
             if version.state == "live":
                 self._show(attempt.document_id, attempt.id, count)
-            self._forget_problems(version.source_id, entry.key)
+            self._troubles.forget(version.source_id, entry.key)
 
     def _drop(self, document_id: int, version_id: int, *, complete: bool) -> None:
         self.store.conn.execute(
@@ -292,46 +278,7 @@ class Documents:
             " problem = null where id = ?",
             [generation_id, count, self.store.now(), document_id],
         )
-        self._show_concepts(document_id)
-
-    def _show_concepts(self, document_id: int) -> None:
-        """What a document carries is what the chunks of its live generation carry."""
-        conn = self.store.conn
-        conn.execute("delete from document_concept where document_id = ?", [document_id])
-        conn.execute(
-            "insert into document_concept select distinct d.id, cc.concept_id from document d"
-            " join chunk c on c.generation_id = d.live_generation"
-            " join chunk_concept cc on cc.chunk_id = c.id where d.id = ?",
-            [document_id],
-        )
-
-    def _link(self, generation_id: int, concepts: Mapping[str, Sequence[int]]) -> None:
-        if not concepts:
-            return
-        conn = self.store.conn
-        conn.executemany(
-            "insert or ignore into concept (name) values (?)", [[name] for name in concepts]
-        )
-        names = json_list(concepts)
-        numbers = dict(
-            conn.execute(
-                "select name, id from concept where name in (select value from json_each(?))",
-                [names],
-            ).fetchall()
-        )
-        chunks = dict(
-            conn.execute(
-                "select position, id from chunk where generation_id = ?", [generation_id]
-            ).fetchall()
-        )
-        conn.executemany(
-            "insert or ignore into chunk_concept (chunk_id, concept_id) values (?, ?)",
-            [
-                (chunks[position], numbers[name])
-                for name, positions in concepts.items()
-                for position in positions
-            ],
-        )
+        self._carried.show(document_id)
 
     def _describe(self, document_id: int, entry: Entry, title: str, kind: str) -> None:
         conn = self.store.conn
@@ -381,7 +328,7 @@ class Documents:
             )
             self._drop(known.document_id, version.id, complete=False)
             self._locate(known.document_id, entry.locations)
-            self._forget_problems(version.source_id, entry.key)
+            self._troubles.forget(version.source_id, entry.key)
 
     def is_located(self, document_id: int, locations: Sequence[Location]) -> bool:
         """Whether a document is noted to be in exactly these places."""
@@ -394,50 +341,6 @@ class Documents:
         """Removes what an attempt left of a document that is as it was."""
         with self.store.writing():
             self._drop(known.document_id, version.id, complete=False)
-
-    # -- concepts of what is searched -------------------------------------------------------------
-
-    def mentioning(self, source_id: int, name: str) -> list[int]:
-        """The documents of a source that may mention a name: all that do are among them."""
-        phrase = '"' + name.replace('"', '""') + '"'
-        live = (
-            " join chunk c on c.id = f.rowid join document d on d.live_generation ="
-            " c.generation_id where d.source_id = ?"
-        )
-        words = _words(name)
-        if not words:  # nothing of it is in the full text
-            return [
-                row[0]
-                for row in self.store.rows(
-                    "select id from document where source_id = ? and live_generation is not null",
-                    source_id,
-                )
-            ]
-        return [
-            row[0]
-            for row in self.store.rows(
-                f"select distinct d.id from chunk_fts f{live} and f.text match ?",
-                source_id,
-                phrase,
-            )
-        ]
-
-    def chunks_of(self, document_id: int) -> list[tuple[str, int, int]]:
-        """The chunks of a document that are searched, in order: text, start and end."""
-        return self.store.rows(
-            "select c.text, c.start_offset, c.end_offset from document d join chunk c"
-            " on c.generation_id = d.live_generation where d.id = ? order by c.position",
-            document_id,
-        )
-
-    def link(self, document_id: int, concepts: Mapping[str, Sequence[int]]) -> None:
-        """Adds concepts to the chunks of a document that are searched."""
-        rows = self.store.rows("select live_generation from document where id = ?", document_id)
-        if not concepts or not rows or rows[0][0] is None:
-            return
-        with self.store.writing():
-            self._link(rows[0][0], concepts)
-            self._show_concepts(document_id)
 
     # -- many documents ---------------------------------------------------------------------------
 
@@ -472,61 +375,6 @@ class Documents:
                 [[id_] for id_ in document_ids],
             )
 
-    def skip(
-        self, source_id: int, entry: Entry, code: str, message: str, extra: str | None
-    ) -> None:
-        """Remembers that a document is left alone as it is now; what is stored of it stays."""
-        with self.store.writing() as conn:
-            conn.execute(
-                "insert or replace into skipped (source_id, key, path, fingerprint, code, message,"
-                " extra, since) values (?, ?, ?, ?, ?, ?, ?, ?)",
-                [source_id, entry.key, entry.path or entry.title, entry.fingerprint, code, message,
-                 extra, self.store.now()],
-            )  # fmt: skip
-            conn.execute(
-                "delete from failure where source_id = ? and key = ?", [source_id, entry.key]
-            )
-            self._say(source_id, entry.key, message)
-
-    def fail(self, source_id: int, entry: Entry, code: str, message: str) -> None:
-        """Remembers that a document could not be read now; what is stored of it stays."""
-        with self.store.writing() as conn:
-            conn.execute(
-                "insert or replace into failure (source_id, key, path, code, message, happened_at)"
-                " values (?, ?, ?, ?, ?, ?)",
-                [source_id, entry.key, entry.path or entry.title, code, message, self.store.now()],
-            )
-            conn.execute(
-                "delete from skipped where source_id = ? and key = ?", [source_id, entry.key]
-            )
-            self._say(source_id, entry.key, message)
-
-    def _say(self, source_id: int, key: bytes, message: str) -> None:
-        self.store.conn.execute(
-            "update document set problem = 'stale since ' || ? || ': ' || ?"
-            " where source_id = ? and key = ? and live_generation is not null",
-            [self.store.now(), message, source_id, key],
-        )
-
-    def _forget_problems(self, source_id: int, key: bytes) -> None:
-        for table in ("skipped", "failure"):
-            self.store.conn.execute(
-                f"delete from {table} where source_id = ? and key = ?", [source_id, key]
-            )
-
-    def forget_skips(self, source_id: int, keys: Iterable[bytes]) -> None:
-        """Forgets what was left alone and is gone."""
-        with self.store.writing() as conn:
-            conn.executemany(
-                "delete from skipped where source_id = ? and key = ?",
-                [[source_id, key] for key in keys],
-            )
-
-    def failed(self, source_id: int) -> set[bytes]:
-        """The keys of what could not be read or embedded the last time."""
-        rows = self.store.rows("select key from failure where source_id = ?", source_id)
-        return {key for (key,) in rows}
-
     def tidy(self, changed: int) -> None:
         """After a run that indexed or removed so many documents: forgets concepts that nothing
         carries, and where that was a good part of all makes the full text compact again."""
@@ -543,5 +391,3 @@ _COMPACT_PART = 5
 
 _ROWS = 50
 """So many chunks are written by one statement; SQLite has a limit to what can be bound."""
-
-_words = re.compile(r"\w").search

@@ -9,6 +9,10 @@ from collections.abc import Iterator
 _DIGITS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-")
 # The digits beyond letters and numbers are rare where plain text is encoded, but not in paths.
 _MAYBE_ENCODED = re.compile("[A-Z0-9][A-Za-z0-9]{19}")
+_SHAPE = bytes(97 if c < 128 and chr(c).isalnum() else 32 for c in range(256))
+_LONG = b"a" * 20
+"""What is in the shape of a text where the expression above finds anything."""
+
 _ENCODED = re.compile(
     "[A-Za-z0-9+/_-]{20,}={0,2}"
     r"(?:\r?\n[ \t>]{0,8}[A-Za-z0-9+/_-]{4,76}={0,2}(?=[ \t]{0,8}(?:\r?\n|\Z))){0,32}"
@@ -31,7 +35,7 @@ _is_hexadecimal = re.compile("[0-9A-Fa-f]+").fullmatch
 def encoded_runs(text: str, before: int) -> Iterator[tuple[int, int]]:
     """The stretches of a text that may be encoded; of runs of digits those that begin ``before``
     an offset."""
-    at = 0
+    at = 0 if _LONG in text.encode("ascii", "replace").translate(_SHAPE) else before
     while maybe := _MAYBE_ENCODED.search(text, at, before):
         start = maybe.start()
         while start > at and text[start - 1] in _DIGITS:

@@ -17,8 +17,8 @@ _WORD_START, _WORD_END = "(?<![a-z0-9])", "(?![a-z0-9])"
 _THEN = "[\\W_]{1,3}"
 
 _UNSEEN = (
-    r"(?:\bhidden\b|display\s?:\s?none|visibility\s?:\s?hidden|font-size\s?:\s?0|(?:opacity|width|height)"
-    r"\s?:\s?0(?![.\d]))"
+    r"(?:hidden\b(?<!\whidden)|display\s?:\s?none|visibility\s?:\s?hidden"
+    r"|font-size\s?:\s?0|opacity\s?:\s?0(?![.\d])|width\s?:\s?0(?![.\d])|height\s?:\s?0(?![.\d]))"
 )
 """How the tag of an element says that it is not shown."""
 

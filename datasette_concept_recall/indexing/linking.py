@@ -11,8 +11,8 @@ from ..matching import ConceptMatcher, can_match
 from ..opening import opened
 from ..pieces import joined
 from ..vocabulary import stored_names
+from .carried import Carried
 from .document_run import positions_of
-from .documents import Documents
 from .links import mentioned
 from .store import SourceRow, Store
 
@@ -39,10 +39,10 @@ def link_new_names(
     fresh = store.known_names(after=source.linked_up_to)
     if not fresh:
         return 0
-    documents = Documents(store)
+    carried = Carried(store)
     candidates: dict[int, list[str]] = {}
     for _, name in fresh:
-        for document_id in documents.mentioning(source.id, name):
+        for document_id in carried.mentioning(source.id, name):
             candidates.setdefault(document_id, []).append(name)
     linked = 0
     waiting = list(candidates.items())
@@ -51,7 +51,7 @@ def link_new_names(
             return linked
         with store.writing():
             for document_id, names in waiting[first : first + _AT_ONCE]:
-                linked += _link(documents, document_id, names)
+                linked += _link(carried, document_id, names)
     store.set_linked_up_to(source.id, fresh[-1][0])
     return linked
 
@@ -60,12 +60,12 @@ _AT_ONCE = 100
 """So many documents are linked in one transaction."""
 
 
-def _link(documents: Documents, document_id: int, names: list[str]) -> int:
-    text, spans = joined(documents.chunks_of(document_id))
+def _link(carried: Carried, document_id: int, names: list[str]) -> int:
+    text, spans = joined(carried.chunks_of(document_id))
     folded = canonical_name(text)
     several = [name for name in names if folded.count(canonical_name(name)) > 1]
     if not several:
         return 0
     found = mentioned(text, ConceptMatcher(several))
-    documents.link(document_id, positions_of(found, spans))
+    carried.link(document_id, positions_of(found, spans))
     return bool(found)

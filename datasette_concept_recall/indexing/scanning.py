@@ -58,10 +58,8 @@ class _View:
 
     def triggers(self, end: int) -> list[re.Match[str]]:
         """What gives findings away in the text up to ``end``; words near it are put in order."""
-        if end == len(self.original):
-            end = len(self.text)
-        elif not self.original.isascii():
-            end = len(folded(self.original[:end]))
+        if not self.original.isascii():
+            end = len(self.text) - len(folded(self.original[end:]))
         triggers = list(patterns.TRIGGER.finditer(self.text, 0, end))
         for trigger in triggers:
             self._unshuffle(trigger)

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import RecallError
 from ..matching import ConceptMatcher
-from .clock import Clock, SystemClock, stamp
+from .clock import Clock, SystemClock
 from .document_run import Tools
 from .documents import Documents
 from .embedding import Embedder
@@ -24,8 +23,9 @@ from .passes import SHARE_SECONDS, Ask, Outcome, Pass, Queue, Share
 from .rounds import Rounds
 from .source_run import SourceRun
 from .sources.base import SourceIndexer
-from .store import Counts, SourceRow, State, Store, StoreUnavailable, Version
-from .turns import Busy, Turn
+from .store import Counts, SourceRow, State, Store, StoreUnavailable
+from .turns import Turn
+from .versions import Version, Versions
 
 log = logging.getLogger("datasette_concept_recall.indexing")
 
@@ -48,9 +48,6 @@ _THROUGH = (Outcome.DONE, Outcome.FAILED, Outcome.HELD)
 
 _NOTE_SECONDS = 0.5
 _LOOK_SECONDS = 0.25
-_BUSY_SECONDS = 1.0
-_REMOVE_SECONDS = 60.0
-"""How long is waited for a running step; it stops between two chunks."""
 
 
 @dataclass
@@ -87,15 +84,15 @@ class Service:
         self._indexers, self._embedder = indexers, embedder
         self._embedder_problem = embedder_problem
         self._knowledge = tuple(knowledge)
-        self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self._share_seconds = share_seconds
-        self._progressed, self._told = progressed, told
+        self._progressed, self.tell = progressed, told
         self._turn = Turn(store.path)
         self._passes: dict[int, Pass] = {}
-        self._rounds: dict[int, Rounds] = {}
+        self.rounds: dict[int, Rounds] = {}
         self._broken: dict[int, str] = {}
         self._inbox: deque[Ask] = deque()
-        self._wake = threading.Event()
+        self._woken = threading.Event()
         self._stopping = threading.Event()
         self._names: frozenset[str] | None = None
         self._matcher = ConceptMatcher(())
@@ -107,7 +104,7 @@ class Service:
     def ask(self, source_id: int, reason: str) -> None:
         """Asks that a source be looked at; from any thread."""
         self._inbox.append(Ask(source_id, reason))
-        self._wake.set()
+        self._woken.set()
 
     def ask_all(self, reason: str) -> None:
         """Asks that every source be looked at; all are shown as queued before the first begins."""
@@ -117,9 +114,14 @@ class Service:
             self._take_inbox()
 
     def stop(self) -> None:
-        """Ends the running step at the next chance, and `keep` with it; from any thread."""
+        """Ends the running step, and what keeps the index fresh, soon; from any thread."""
         self._stopping.set()
-        self._wake.set()
+        self._woken.set()
+
+    def wait(self, seconds: float) -> None:
+        """Returns after so many seconds, or when something is asked or `stop` was called."""
+        self._woken.wait(seconds)
+        self._woken.clear()
 
     @property
     def is_stopping(self) -> bool:
@@ -171,7 +173,7 @@ class Service:
                 return None
             for each in leaving:  # whoever removes them waits, or was killed
                 self.store.remove_source(each.id)
-                self._forget(each.id)
+                self.forget(each.id)
             ask = self.queue.next()
             if ask is None:
                 return None
@@ -184,7 +186,8 @@ class Service:
                 self.queue.finished(outcome)
         return self.run_next() if source is None else (source, outcome)
 
-    def _forget(self, source_id: int) -> None:
+    def forget(self, source_id: int) -> None:
+        """Forgets all that was asked of a source that is gone."""
         self.queue.drop(source_id)
         self._passes.pop(source_id, None)
         self._broken.pop(source_id, None)
@@ -221,7 +224,7 @@ class Service:
     def _refuse(self, source: SourceRow, problem: str) -> Outcome:
         self._passes.pop(source.id, None)
         if problem != source.problem:
-            self._told(f"{source.name} is not indexed: {problem}")
+            self.tell(f"{source.name} is not indexed: {problem}")
         self.store.set_state(source.id, "refused", problem)
         return Outcome.REFUSED
 
@@ -251,20 +254,19 @@ class Service:
         """The version to work on: the live one if it is of the current signature, else one beside
         it, which is searched once it is whole."""
         _, current = self._size(source)
-        versions = {each.state: each for each in self.store.versions(source.id)}
+        known = Versions(self.store)
+        versions = {each.state: each for each in known.of(source.id)}
         live, building = versions.get("live"), versions.get("building")
         if live and live.signature == current:
             if building:
-                self.store.drop_version(building.id)
-            self.store.drop_orphan_vectors(live)
+                known.drop(building.id)
+            known.drop_orphan_vectors(live)
             return live
         if building and building.signature == current:
             return building
         embedder = self._embedder.identity.name if self._embedder else None
         at_once = live is None and indexer.searchable_at_once
-        return self.store.begin_version(
-            source.id, current, embedder, "live" if at_once else "building"
-        )
+        return known.begin(source.id, current, embedder, "live" if at_once else "building")
 
     def _run(
         self,
@@ -275,10 +277,10 @@ class Service:
         pass_: Pass,
     ) -> SourceRun:
         size, _ = self._size(source)
-        share = Share(self._clock, self._share_seconds, indexer.reads_per_share)
+        share = Share(self.clock, self._share_seconds, indexer.reads_per_share)
 
         def progressed(counts: Counts) -> None:
-            now = self._clock.monotonic()
+            now = self.clock.monotonic()
             if now - self._noted_at >= _NOTE_SECONDS or now < self._noted_at:
                 self._noted_at = now
                 self.store.note_progress(run_id, counts)
@@ -293,7 +295,7 @@ class Service:
             share=share,
             pass_=pass_,
             removes_later=indexer.removes_later,
-            told=self._told,
+            told=self.tell,
             progressed=progressed,
         )
 
@@ -301,7 +303,7 @@ class Service:
         """Whether the step is to end. What other programs say is looked up a few times a second."""
         if self.is_stopping:
             return True
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if now - self._looked_at >= _LOOK_SECONDS or now < self._looked_at:
             self._looked_at = now
             self._is_paused = self.store.is_paused() or self.store.is_leaving(source_id)
@@ -316,7 +318,7 @@ class Service:
     def _learn(self) -> None:
         names, problems = names_of(self._knowledge)
         for problem in problems:
-            self._told(problem)
+            self.tell(problem)
         self.store.learn(names)
         known = frozenset(name for _, name in self.store.known_names())
         if known != self._names:
@@ -330,18 +332,18 @@ class Service:
                 outcome = Outcome.CANCELLED
             return outcome, _said(run, outcome)
         except (SourceUnreachable, DocumentFailure) as error:
-            if source.id in self._rounds:
-                self._rounds[source.id].unreachable(self._clock.now())
+            if source.id in self.rounds:
+                self.rounds[source.id].unreachable(self.clock.now())
             return Outcome.UNREACHABLE, str(error)
         except (StoreUnavailable, sqlite3.DatabaseError) as error:
             if _is_damage(error):
                 self._broken[source.id] = str(error)
-            self._told(f"The index of {source.name} is left as it is: {error}")
+            self.tell(f"The index of {source.name} is left as it is: {error}")
             return Outcome.ABORTED, str(error)
         except Exception as error:  # whatever the code of another plugin raises
             log.exception("The indexer of %s broke", source.name)
             problem = f"Its indexer broke: {type(error).__name__}: {error}"
-            self._told(f"{source.name}: {problem}")
+            self.tell(f"{source.name}: {problem}")
             return Outcome.ABORTED, problem
 
     def _end(self, run: SourceRun, outcome: Outcome, said: str | None) -> None:
@@ -350,19 +352,19 @@ class Service:
             return
         try:
             if outcome in _THROUGH:
-                if source.id in self._rounds:
-                    self._rounds[source.id].reached()
+                if source.id in self.rounds:
+                    self.rounds[source.id].reached()
                 self._finish(run)
             state: State = "broken" if source.id in self._broken else _STATES[outcome]
             self.store.end_run(run.run_id, run.counts, outcome.value)
             self.store.set_state(source.id, state, said)
         except (StoreUnavailable, sqlite3.DatabaseError) as error:
-            self._told(f"The end of a run could not be noted: {error}")
+            self.tell(f"The end of a run could not be noted: {error}")
 
     def _finish(self, run: SourceRun) -> None:
         """After a run that got through: the built version is shown, and new names are linked."""
         if run.version.state == "building":
-            self.store.flip(run.version)
+            Versions(self.store).flip(run.version)
         self.store.learn(run.tools.learned)
         if self._knowledge:
             self._learn()
@@ -373,128 +375,6 @@ class Service:
         if changed:
             Documents(self.store).tidy(changed)
             self._names = None  # to be read again, with what was learned
-
-    # -- keeping fresh ----------------------------------------------------------------------------
-
-    def keep(self, *, watch: bool = True) -> None:
-        """Looks at every source, then keeps all fresh until `stop`: by watching, and in rounds.
-
-        Trackers begin when every source was looked at once. Raises nothing that ends by itself.
-        """
-        self._guarded(lambda: self.ask_all("start"))
-        self._work()
-        tracked: dict[int, SourceIndexer] = {}
-        try:
-            while not self.is_stopping:
-                self._guarded(lambda: self._track(tracked, watch))
-                self._work()
-                self._wake.wait(_LOOK_SECONDS * 2)
-                self._wake.clear()
-        finally:
-            for source_id, indexer in tracked.items():
-                indexer.stop_tracking(source_id)
-
-    def _work(self) -> None:
-        while not self.is_stopping:
-            try:
-                self._ask_due()
-                if self.run_next() is None:
-                    return
-            except Busy:
-                self._wake.wait(_BUSY_SECONDS)
-            except (StoreUnavailable, sqlite3.DatabaseError) as error:
-                self._unusable(error)
-                return
-
-    def _guarded(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except (StoreUnavailable, sqlite3.DatabaseError) as error:
-            self._unusable(error)
-
-    def _unusable(self, error: Exception) -> None:
-        self._told(f"The index cannot be used at the moment: {error}")
-        self._stopping.wait(_BUSY_SECONDS)
-
-    def _track(self, tracked: dict[int, SourceIndexer], watch: bool) -> None:
-        """Begins to track sources that were added, and ends it for those that were removed."""
-        sources = {each.id: each for each in self.store.sources() if not each.is_leaving}
-        for source_id in [each for each in tracked if each not in sources]:
-            tracked.pop(source_id).stop_tracking(source_id)
-            self._rounds.pop(source_id, None)
-            self.queue.drop(source_id)
-        for source in sources.values():
-            indexer = self.indexer_of(source)
-            if source.id in tracked or indexer is None:
-                continue
-            tracked[source.id] = indexer
-            self._rounds[source.id] = Rounds(
-                indexer.interval, self._clock.now(), check_period=_LOOK_SECONDS * 2
-            )
-            if source.state == "new":
-                self.ask(source.id, "added")
-            if watch:
-                self._begin_tracking(indexer, source)
-
-    def _begin_tracking(self, indexer: SourceIndexer, source: SourceRow) -> None:
-        try:
-            indexer.track_changes(source, lambda reason: self.ask(source.id, reason))
-        except RecallError as error:
-            self._told(f"{source.name} is looked at in rounds only: {error}")
-
-    def _ask_due(self) -> None:
-        for source_id, rounds in self._rounds.items():
-            if rounds.is_due(self._clock.now()):
-                self.ask(source_id, "round")
-            moment = stamp(rounds.next)
-            source = self.store.source(source_id)
-            if source and source.next_run_at != moment and not self.store.is_paused():
-                self.store.set_next_run(source_id, moment)
-
-    # -- what waits for the running step ----------------------------------------------------------
-
-    def remove(self, source: SourceRow, seconds: float = _REMOVE_SECONDS) -> None:
-        """Removes a source when its run has ended. Raises `RecallError` during a pause."""
-        remove_source(self.store, source, seconds)
-        self._forget(source.id)
-
-
-def pause(store: Store, seconds: float = _REMOVE_SECONDS) -> None:
-    """Holds everything that would write the index, when what is running has stopped. Raises `Busy`
-    when that takes longer, and then nothing is paused."""
-    store.set_setting("paused", True)
-    try:
-        with Turn(store.path).taken(seconds):
-            pass
-    except BaseException:
-        store.set_setting("paused", False)
-        raise
-
-
-def resume(store: Store) -> None:
-    """Ends a pause."""
-    store.set_setting("paused", False)
-
-
-def remove_source(store: Store, source: SourceRow, seconds: float = _REMOVE_SECONDS) -> None:
-    """Removes a source with everything of it, after the end of a run that is under way.
-
-    Raises `RecallError` during a pause, and `Busy` when the run does not end.
-    """
-    _refuse_while_paused(store)
-    store.announce_removal(source.id)
-    try:
-        with Turn(store.path).taken(seconds, lambda: store.source(source.id) is None):
-            _refuse_while_paused(store)
-            store.remove_source(source.id)
-    except Busy:
-        if store.source(source.id) is not None:
-            raise
-
-
-def _refuse_while_paused(store: Store) -> None:
-    if store.is_paused():
-        raise RecallError("The index is paused; resume it before a source is removed")
 
 
 def _said(run: SourceRun, outcome: Outcome) -> str | None:

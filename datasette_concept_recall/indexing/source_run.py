@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 from .document_run import DocumentRun, Reader, Result, Stopped, Tools
-from .documents import Documents, Known, Skip
+from .documents import Documents, Known
 from .embedding import EmbedderFailure
 from .failures import DocumentFailure, SourceUnreachable, Unusable
 from .models import Entry
 from .passes import Outcome, Pass, Share
-from .store import Counts, SourceRow, Store, Version
+from .store import Counts, SourceRow, Store
+from .troubles import Skip, Troubles
+from .versions import Version
 
 MANY_GONE = 100
 GONE_SHARE = 0.2
@@ -54,7 +56,7 @@ class SourceRun:
     problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.documents = Documents(self.store)
+        self.documents, self.troubles = Documents(self.store), Troubles(self.store)
 
     def work_through(self, reader: Reader) -> Outcome:
         """Brings the index in line with what the reader lists, as far as the share goes.
@@ -78,8 +80,8 @@ class SourceRun:
             if key not in entries and not _is_covered(key, listing.unverified)
         }  # fmt: skip
         self._note_seen(known, entries, gone)
-        skips = self.documents.skips(self.source.id)
-        self.documents.forget_skips(self.source.id, [key for key in skips if key not in entries])
+        skips = self.troubles.skips(self.source.id)
+        self.troubles.forget_skips(self.source.id, [key for key in skips if key not in entries])
         if not self._move(reader, known, entries, gone):
             return Outcome.MORE_TO_DO
         held = self._remove(gone, len(known))
@@ -209,7 +211,7 @@ class SourceRun:
 
     def _in_order(self, entries: dict[bytes, Entry]) -> list[Entry]:
         """What failed the last time comes last, so that it never keeps the rest from its turn."""
-        failed = self.documents.failed(self.source.id)
+        failed = self.troubles.failed(self.source.id)
         return sorted(entries.values(), key=lambda entry: entry.key in failed)
 
     def _is_due(self, entry: Entry, known: Known | None, skip: Skip | None) -> bool:
@@ -240,7 +242,7 @@ class SourceRun:
         try:
             result = run.index(entry, known)
         except Unusable as failure:
-            self.documents.skip(self.source.id, entry, failure.code, str(failure), failure.extra)
+            self.troubles.skip(self.source.id, entry, failure.code, str(failure), failure.extra)
             self.counts.skipped += 1
         except DocumentFailure as failure:
             self._fail(entry, failure.code, str(failure))
@@ -254,7 +256,7 @@ class SourceRun:
         self.progressed(self.counts)
 
     def _fail(self, entry: Entry, code: str, message: str) -> None:
-        self.documents.fail(self.source.id, entry, code, message)
+        self.troubles.fail(self.source.id, entry, code, message)
         self.pass_.failed[entry.key] = code
         self.counts.failed += 1
 
