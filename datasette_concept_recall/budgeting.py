@@ -150,6 +150,7 @@ def _head(item: Item) -> str:
         "date": match.created_at.date().isoformat() if match.created_at else None,
         "status": _status(match),
         "project": match.project,
+        "place": match.place,
         "concepts": _listed(match.concepts),
     }
     lines = [f"## {kind}: {title}" if title else f"## {kind}"]

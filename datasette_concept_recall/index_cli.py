@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -116,7 +116,7 @@ def other(
     """Add a source of the KIND that another plugin reads, by its ORIGIN"""
     known = [each.kind for each in source_indexers(None)]
     if kind not in known:
-        raise click.UsageError(f"Nothing here reads a {kind}; known are {', '.join(known)}.")
+        raise click.UsageError(f"Nothing here reads the kind {kind}; known are {', '.join(known)}.")
     options = {"chunk_size": chunk_size} if chunk_size else {}
     _note(Added(name or origin, origin, options), kind, index, local)
 
@@ -134,7 +134,10 @@ def _note(added: Added, kind: str, index: Path, local: bool) -> None:
             added.name, kind, added.origin, added.options, "local" if local else "any"
         )
     click.echo(f"Added {terminal_line(source.name)} ({kind}, {terminal_line(source.origin)}).")
-    click.echo(f"To index it: datasette concept-recall index run {terminal_line(str(index))}")
+    if Turn(index, "keeper").is_taken():
+        click.echo("What keeps this index fresh will see it.")
+    else:
+        click.echo(f"To index it: datasette concept-recall index run {terminal_line(str(index))}")
 
 
 @index.command()
@@ -164,14 +167,14 @@ def run(
 ) -> None:
     """Index what is new, changed or gone
 
-    Sources take turns of five minutes. Ctrl-C ends the run at the next document; what was done
+    Sources take turns of five minutes. Ctrl-C ends the run within a document; what was done
     stays, and the next run goes on from there.
     """
     if everything and share is not None:
         raise click.UsageError("--share and --all say opposite things; give one of them.")
     with _existing(index) as store:
         _remember(store, knowledge, embedder)
-        meter = Meter()
+        meter = Meter(is_silent=parent)
         service = _service(store, meter, share if share is not None else SHARE_SECONDS)
         with _stopping(service, parent):
             if watch:
@@ -218,7 +221,8 @@ def _stopping(service: Service, parent: bool) -> Iterator[None]:
         service.stop()
 
     def await_end() -> None:
-        sys.stdin.buffer.read()
+        while os.read(0, 1_024):  # not sys.stdin: its lock would be held when the process ends
+            pass
         service.stop()
 
     before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
@@ -257,7 +261,7 @@ def _work(store: Store, service: Service, names: tuple[str, ...], once: bool) ->
 
 def _say_how_it_went(store: Store, names: tuple[str, ...]) -> None:
     found = [each for each in _look(store).sources if not names or each.name in names]
-    print_sources(found)
+    print_sources(found, store.path)
     if any(each.state in ("failed", "unreachable", "refused", "broken", "held") for each in found):
         raise SystemExit(1)
 
@@ -274,7 +278,7 @@ def status(index: Path, as_json: bool) -> None:
         return
     if seen.is_paused:
         click.echo("Paused: nothing is indexed until it is resumed.")
-    print_sources(seen.sources)
+    print_sources(seen.sources, index)
 
 
 def _look(store: Store) -> IndexView:
@@ -307,9 +311,7 @@ def _asking(action: str) -> Callable[[Path, tuple[str, ...]], None]:
 
 _sources = click.option("sources", "--source", multiple=True, help="Only this source")
 
-index.command(name="retry", help="Try again what failed or was skipped")(
-    _index(_sources(_asking("retry")))
-)
+index.command(name="retry", help="Try again what failed")(_index(_sources(_asking("retry"))))
 index.command(
     name="verify",
     help="Compare the content of everything: finds edits that keep size and time",

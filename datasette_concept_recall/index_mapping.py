@@ -42,7 +42,9 @@ _FIRST_CHUNK = (
 )
 
 _PASSAGES = (
-    "select x.item, c.id, c.place, c.text from (select d.id as item, (select c.id from chunk c"
+    "select x.item, c.id, c.place, substr(c.text, 1 + max(0, coalesce((select max(b.end_offset)"
+    " from chunk b where b.generation_id = c.generation_id and b.position < c.position), 0)"
+    " - c.start_offset)) from (select d.id as item, (select c.id from chunk c"
     " left join chunk_concept l on l.chunk_id = c.id"
     " and l.concept_id in (select id from concept where name in (select value from json_each(?2)))"
     " where c.generation_id = d.live_generation group by c.id"

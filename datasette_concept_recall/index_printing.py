@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import click
 
@@ -20,7 +22,8 @@ _BAR = 24
 class Meter:
     """How far a run is: a bar that moves on a terminal, else a line every ten seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_silent: bool = False) -> None:
+        self._is_silent = is_silent
         self._is_terminal = sys.stderr.isatty()
         self._began: dict[int, tuple[float, int]] = {}
         self._said = time.monotonic()
@@ -28,9 +31,11 @@ class Meter:
 
     def show(self, progress: Progress) -> None:
         """A document was begun or done."""
+        if self._is_silent:
+            return
         now = time.monotonic()
         if now - self._said < (0.1 if self._is_terminal else _LINE_SECONDS):
-            self._began.setdefault(progress.source.id, (now, progress.counts.done))
+            self._began.setdefault(progress.source.id, _begun(now, progress))
             return
         self._said = now
         line = self._line(progress, now)
@@ -54,16 +59,21 @@ class Meter:
 
     def _line(self, progress: Progress, now: float) -> str:
         counts = progress.counts
-        began, before = self._began.setdefault(progress.source.id, (now, counts.done))
+        began, before = self._began.setdefault(progress.source.id, _begun(now, progress))
         part = counts.done / counts.known if counts.known else 0.0
         bar = "█" * int(part * _BAR) + "·" * (_BAR - int(part * _BAR))
         words = [f"{terminal_line(progress.source.name)} {bar} {counts.done}/{counts.known}"]
-        done = counts.done - before
-        if done > 0 and now - began > 1.0:
-            words.append(_duration((now - began) / done * (counts.known - counts.done)) + " left")
+        read = counts.done - counts.unchanged - before
+        if read > 0 and now - began > 1.0:
+            words.append(_duration((now - began) / read * (counts.known - counts.done)) + " left")
         if counts.current:
             words.append(terminal_line(counts.current))
         return " · ".join(words)
+
+
+def _begun(now: float, progress: Progress) -> tuple[float, int]:
+    counts = progress.counts
+    return now, counts.done - counts.unchanged
 
 
 def _duration(seconds: float) -> str:
@@ -88,17 +98,17 @@ _STATES = {
 }
 
 
-def print_sources(found: Sequence[SourceView]) -> None:
+def print_sources(found: Sequence[SourceView], index: Path) -> None:
     """What is known of each source."""
     if not found:
         click.echo("There are no sources yet; 'datasette concept-recall index add' brings some in.")
     for each in found:
         click.echo(f"{terminal_line(each.name)} ({each.kind}): {_STATES[each.state]}")
-        for line in _about(each):
+        for line in _about(each, index):
             click.echo(f"  {terminal_line(line)}")
 
 
-def _about(source: SourceView) -> Iterator[str]:
+def _about(source: SourceView, index: Path) -> Iterator[str]:
     yield source.origin
     yield f"{source.documents or 0:,} documents are searched"
     if source.versions is not None and "building" in source.versions:
@@ -114,7 +124,8 @@ def _about(source: SourceView) -> Iterator[str]:
     if source.problem:
         yield source.problem
     if source.held_removals:
-        yield f"to approve: index approve … {source.name} {source.held_removals}"
+        command = ["datasette", "concept-recall", "index", "approve", str(index), source.name]
+        yield f"to approve: {shlex.join(command)} {source.held_removals}"
     for group in source.skipped or ():
         path, message = group.examples[0]
         others = f" and {group.count - 1} more" if group.count > 1 else ""

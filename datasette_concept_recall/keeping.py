@@ -73,12 +73,12 @@ class Keeper:
             said = self._listen(self._process)
             if self._stopping.is_set():
                 return
-            log.warning("What keeps the index fresh ended and is started again: %s", said)
+            log.warning("What keeps the index fresh ended (%s) and is started again", said)
             self._stopping.wait(_PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)])
             tries += 1
 
     def _listen(self, process: subprocess.Popen[bytes]) -> str:
-        """Passes on what the process says until it ends; the last of it."""
+        """Passes on what the process says until it ends; how it ended, and an error in the end."""
         last = ""
         assert process.stderr is not None
         with process.stderr as lines:
@@ -88,7 +88,8 @@ class Keeper:
         process.wait()
         if process.stdin is not None:
             process.stdin.close()
-        return last
+        error = f": {last}" if last.startswith("Error") else ""
+        return f"exit code {process.returncode}{error}"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

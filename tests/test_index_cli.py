@@ -141,7 +141,7 @@ def test_what_is_gone_is_approved_by_its_number(tmp_path: Path, notes: Path, ind
     assert result.exit_code == 1
     assert "It is empty" in result.stdout
     assert bad("index", "approve", index, "notes", 7) == (
-        "No removal of 7 documents waits for approval"
+        "No removal of 7 documents waits for approval; that of 2 does"
     )
     good("index", "approve", index, "notes", 2)
     good("index", "run", index)
@@ -318,3 +318,30 @@ def test_a_backup_and_a_pause_in_the_middle_of_a_run(many: Path, tmp_path: Path)
         for pipe in (running.stdout, running.stderr):
             assert pipe is not None
             pipe.close()
+
+
+@pytest.mark.slow
+def test_what_keeps_an_index_fresh_ends_cleanly_when_it_is_interrupted(index: Path) -> None:
+    """By a signal while it waits for the end of its parent, without a word on standard error."""
+    running = command("run", index, "--watch", "--parent")
+    for _ in range(600):
+        if Turn(index, "keeper").is_taken() and texts(index):
+            break
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=30)
+    assert (running.returncode, errors) == (0, "")
+
+
+def test_a_table_that_is_not_there_and_an_index_are_refused_when_they_are_added(
+    index: Path, tmp_path: Path
+) -> None:
+    """A slip of the pen is noticed at once, and nothing is added."""
+    database = tmp_path / "k.db"
+    with closing(sqlite3.connect(database)) as conn, conn:
+        conn.execute("create table t (a text)")
+    assert "There is no table u in" in bad(
+        "index", "add", "rows", database, "--to", index, "--table", "u"
+    )
+    assert "is an index itself" in bad("index", "add", "rows", index, "--to", index)
+    assert len(json.loads(good("index", "status", index, "--json"))["sources"]) == 1

@@ -53,7 +53,7 @@ def test_the_example_of_a_plugin_brings_in_a_kind_of_source_and_an_embedder(
 def test_without_the_plugin_its_source_is_refused_and_kept(tmp_path: Path) -> None:
     """A kind that nothing reads is named, and an embedder that nobody registers too."""
     index = tmp_path / "index.db"
-    assert "Nothing here reads a quotes; known are folder, mailbox, rows" in bad(
+    assert "Nothing here reads the kind quotes; known are folder, mailbox, rows" in bad(
         "index", "add", "other", "quotes", "everywhere", "--to", index
     )
     write_note(tmp_path / "notes", "a.md", "A note.")

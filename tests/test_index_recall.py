@@ -217,3 +217,37 @@ async def test_a_real_vault_and_real_records_answer_one_question(
     assert common
     answer = (await client.get(f"/-/recall.json?q={common[0]}&_size=100")).json()
     assert {row["database"] for row in answer["rows"]} == {"peps", "index"}
+
+
+def test_a_place_is_that_of_what_is_shown(store: Store, tmp_path: Path) -> None:
+    """What a chunk repeats of the one before is neither shown nor counted with it."""
+    lines = [f"Line {n} of many, with nothing to say." for n in range(1, 41)]
+    lines[19] = "Here stands [[Salt]] in a line of its own."
+    write_note(tmp_path / "notes", "a.txt", "\n".join(lines))
+    run(store, add_folder(store, tmp_path / "notes", chunk_size=200, chunk_overlap=90))
+    (match,) = asked(store.path, "salt").matches
+    assert "Here stands [[Salt]]" in match.body
+    first, last = (int(n) for n in match.place.removeprefix("lines ").split("–"))
+    assert match.body.strip("\n") == "\n".join(lines[first - 1 : last])
+
+
+def test_a_context_says_where_its_texts_stand(index: Path) -> None:
+    """The place is among what is known of an item."""
+    assert "- place: line 9\n" in asked(index, "yeast", budget=200).context.text
+
+
+def test_brackets_and_addresses_are_no_concepts(store: Store, tmp_path: Path) -> None:
+    """What looks like a link in source code is none, and an address names nothing."""
+    notes = tmp_path / "notes"
+    write_note(notes, "x.sh", 'if [[ -z "$x" ]]; then echo; fi')
+    write_note(notes, "a.md", "[[Salt]], [[HTTPS]]")
+    write_note(notes, "b.md", "See https://salt.example/salt and <p class='salt'> or www.salt.org.")
+    write_note(notes, "c.md", "More salt than usual, salt is good. https://x.org and https://y.org")
+    source = add_folder(store, notes)
+    run(store, source)
+    run(store, source)
+    carried = store.rows(
+        "select d.path, c.name from document d join document_concept l on l.document_id = d.id"
+        " join concept c on c.id = l.concept_id order by 1, 2"
+    )
+    assert carried == [("a.md", "HTTPS"), ("a.md", "Salt"), ("c.md", "Salt")]

@@ -878,3 +878,17 @@ def test_what_was_indexed_during_the_listing_is_not_gone(
     monkeypatch.setattr(FolderSource, "listing", listing)
     run(store, source)
     assert store.rows("select path from document order by 1") == [("a.md",), ("b.md",)]
+
+
+def test_a_document_that_names_itself_keeps_its_title_when_it_is_renamed(
+    store: Store, source: SourceRow, folder: Path
+) -> None:
+    """Others are called by their files, under any new name as well."""
+    first = write_note(folder, "a.md", "# Bread\n\nIts text.")
+    second = write_note(folder, "b.md", "Only a text.")
+    run(store, source)
+    first.rename(folder / "c.md")
+    second.rename(folder / "d.md")
+    run(store, source)
+    titles = store.rows("select path, title from document order by path")
+    assert titles == [("c.md", "Bread"), ("d.md", "d")]

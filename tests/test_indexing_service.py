@@ -182,7 +182,10 @@ def test_a_source_that_nobody_claims_is_refused_and_told_of(store: Store) -> Non
     service = indexing(store, [ShelfIndexer()], embedder=embedder, told=told.append)
     service.ask(source.id, "run")
     assert steps(service) == [("wiki", "refused")]
-    assert state_of(store, source) == ("refused", "Nothing installed here can read a wiki")
+    assert state_of(store, source) == (
+        "refused",
+        "Nothing that is installed reads sources of the kind wiki",
+    )
     assert [count(store, table) for table in ("run", "index_version", "document")] == [0, 0, 0]
     assert embedder.calls == 0
     assert len(told) == 1

@@ -15,7 +15,7 @@ from .documents import Attempt, Documents, Known, Piece, Redaction
 from .embedding import Embedder, EmbedderFailure, dimensions_of, embed
 from .failures import DocumentFailure, Unavailable, Unusable
 from .ids import text_hash
-from .links import mentioned, named_in
+from .links import Named, mentioned, named_in
 from .models import Chunk, Entry, Extracted, Listing, Opened, Segment, Size, storable
 from .places import describe
 from .sanitise import Report, sanitised
@@ -120,7 +120,7 @@ class DocumentRun:
         opened = self._reader.read(entry)
         if known and known.content_hash == opened.content_hash and not known.lacks_vectors:
             self._check_unchanged(entry)
-            self._documents.refresh(known, self._version, entry, None)
+            self._documents.refresh(known, self._version, entry)
             return Result.UNCHANGED
         text = _Text(opened.extract())
         try:
@@ -195,7 +195,7 @@ class DocumentRun:
             attempt,
             self._version,
             entry,
-            title=storable(text.extracted.title or entry.title),
+            title=storable(text.extracted.title) if text.extracted.title else None,
             kind=opened.kind,
             concepts=concepts,
             redactions=text.redactions(),
@@ -205,9 +205,13 @@ class DocumentRun:
     def _concepts(
         self, opened: Opened, text: _Text, spans: Sequence[tuple[int, int]]
     ) -> dict[str, list[int]]:
-        whole = "".join(text.parts)
-        markdown = text.extracted.strategy == "markdown"
-        return concepts_of(whole, spans, self._tools.matcher(), markdown, opened.tags)
+        whole, matcher = "".join(text.parts), self._tools.matcher()
+        named: list[Named] = []
+        if text.extracted.strategy == "markdown" or opened.kind != "file":
+            named = named_in(whole, markdown=text.extracted.strategy == "markdown")
+        if opened.kind == "row":  # in code, which is in many rows, brackets mean something else
+            named = [each for each in named if matcher.resolve(each.name)]
+        return concepts_of(whole, spans, matcher, named, opened.tags)
 
     def _check_unchanged(self, entry: Entry) -> None:
         now = self._reader.fingerprint(entry)
@@ -225,28 +229,35 @@ def concepts_of(
     text: str,
     spans: Sequence[tuple[int, int]],
     matcher: ConceptMatcher,
-    markdown: bool,
+    named: Sequence[Named],
     tags: Sequence[str] = (),
 ) -> dict[str, list[int]]:
     """The concepts of a text with the positions of the chunks that carry them.
 
-    Chunk n is ``text[slice(*spans[n])]``. ``tags`` are of the document as a whole: its first
-    chunk carries them. A name that was written in a new way is the known concept that it matches.
+    Chunk n is ``text[slice(*spans[n])]``, ``named`` is what it names on purpose. ``tags`` are of
+    the document as a whole: its first chunk carries them. A name that was written in a new way is
+    the known concept that it matches.
     """
     found: dict[str, list[tuple[int, int]]] = dict(mentioned(text, matcher))
     for tag in tags:
         found.setdefault(_known_spelling(storable(tag), matcher), []).append((0, 0))
-    for named in named_in(text, markdown=markdown):
-        name = _known_spelling(named.name, matcher)
-        found.setdefault(name, []).append((named.start, named.end))
+    for each in named:
+        name = _known_spelling(each.name, matcher)
+        found.setdefault(name, []).append((each.start, each.end))
     return positions_of(found, spans)
 
 
 def positions_of(
     found: Mapping[str, Sequence[tuple[int, int]]], spans: Sequence[tuple[int, int]]
 ) -> dict[str, list[int]]:
-    """Of names with the places where they stand in a text the positions of the chunks there."""
-    starts = [start for start, _ in spans]
+    """Of names with the places where they stand in a text the positions of the chunks there.
+
+    What a chunk repeats of the one before is that one's.
+    """
+    starts, before = [], 0
+    for start, end in spans:
+        starts.append(max(start, before))
+        before = max(before, end)
     return {
         name: sorted({max(0, bisect_right(starts, start) - 1) for start, _ in places})
         for name, places in found.items()

@@ -235,7 +235,7 @@ class Documents:
         version: Version,
         entry: Entry,
         *,
-        title: str,
+        title: str | None,
         kind: str,
         concepts: Mapping[str, Sequence[int]],
         redactions: Sequence[Redaction] = (),
@@ -280,12 +280,15 @@ class Documents:
         )
         self._carried.show(document_id)
 
-    def _describe(self, document_id: int, entry: Entry, title: str, kind: str) -> None:
+    def _describe(self, document_id: int, entry: Entry, title: str | None, kind: str) -> None:
         conn = self.store.conn
         conn.execute(
-            "update document set key = ?, title = ?, kind = ?, path = ?, created_at = ?,"
-            " orphaned_in = null, is_unverified = 0 where id = ?",
-            [entry.key, title, kind, entry.path, entry.created_at, document_id],
+            "update document set key = ?, title = ?, names_itself = ?, kind = ?, path = ?,"
+            " created_at = ?, orphaned_in = null, is_unverified = 0 where id = ?",
+            [
+                *(entry.key, title or entry.title, title is not None, kind, entry.path),
+                *(entry.created_at, document_id),
+            ],
         )
         self._locate(document_id, entry.locations)
 
@@ -314,7 +317,7 @@ class Documents:
                     return
             conn.execute("delete from generation where id = ?", [attempt.id])
 
-    def refresh(self, known: Known, version: Version, entry: Entry, title: str | None) -> None:
+    def refresh(self, known: Known, version: Version, entry: Entry) -> None:
         """That a document is what it was, though it was touched, moved or renamed."""
         with self.store.writing() as conn:
             conn.execute(
@@ -323,8 +326,9 @@ class Documents:
             )
             conn.execute(
                 "update document set key = ?, path = ?, created_at = ?, orphaned_in = null,"
-                " is_unverified = 0, problem = null, title = coalesce(?, title) where id = ?",
-                [entry.key, entry.path, entry.created_at, title, known.document_id],
+                " is_unverified = 0, problem = null,"
+                " title = case when names_itself then title else ? end where id = ?",
+                [entry.key, entry.path, entry.created_at, entry.title, known.document_id],
             )
             self._drop(known.document_id, version.id, complete=False)
             self._locate(known.document_id, entry.locations)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..index_mapping import is_index
 from ..opening import opened
+from ..reading import reading
+from ..schema import read_schema
 from .failures import SourceUnreachable
 from .passes import MAILS_PER_SHARE
 from .sources.base import AskForRun, SourceIndexer
@@ -86,6 +90,16 @@ class Added(NamedTuple):
     options: dict[str, Any]
 
 
+def _check_tables(path: Path, names: Iterable[str]) -> None:
+    with opened(path) as conn, reading(conn) as reader:
+        if is_index(reader):
+            raise SourceUnreachable(f"{path} is an index itself; its sources are what can be added")
+        schema = read_schema(reader)
+        for name in names:
+            if schema.get(name) is None:
+                raise SourceUnreachable(f"There is no table {name} in {path}")
+
+
 def described(kind: str, path: Path, name: str | None, options: dict[str, Any]) -> Added:
     """What is added for a path, which is looked at once, so that a slip of the pen is noticed now.
 
@@ -97,8 +111,7 @@ def described(kind: str, path: Path, name: str | None, options: dict[str, Any]) 
     if kind == "folder" and not origin.is_dir():
         raise SourceUnreachable(f"{path} is no folder")
     if kind == "rows":
-        with opened(origin):
-            pass
+        _check_tables(origin, options.get("tables", ()))
     if kind == "mailbox":
         MailboxSource(origin).listing()
     return Added(name or origin.stem or origin.name, str(origin), options)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from itertools import takewhile
@@ -15,6 +16,7 @@ from typing import Literal, NamedTuple
 from unicodedata import category
 
 from ..matching import ConceptMatcher, can_match
+from ..models import ConceptMention
 
 LONGEST_NAME = 200
 """Characters; what is longer is no name of a concept."""
@@ -53,9 +55,10 @@ def mentioned(
 ) -> dict[str, list[tuple[int, int]]]:
     """The names of the matcher that the text mentions so many times or more, and where.
 
-    Names come in the order of their first mentions; code and comments do not count.
+    Names come in the order of their first mentions; code, comments, addresses and the tags of
+    HTML do not count.
     """
-    mentions = matcher.mentions(text)
+    mentions = _outside_addresses(text, matcher.mentions(text))
     often = Counter(mention.concept for mention in mentions)
     if not any(count >= at_least for count in often.values()):
         return {}
@@ -68,6 +71,25 @@ def mentioned(
         if since <= mention.start and mention.end <= upto:
             found.setdefault(mention.concept, []).append((mention.start, mention.end))
     return {name: spans for name, spans in found.items() if len(spans) >= at_least}
+
+
+_address = re.compile(
+    r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s<>]*|\bwww\.[^\s<>]*|<[A-Za-z/!][^<>]*>"
+).finditer
+
+
+def _outside_addresses(text: str, mentions: list[ConceptMention]) -> list[ConceptMention]:
+    """The mentions, in their order, that are no part of an address or of a tag of HTML."""
+    if not mentions or not ("://" in text or "www." in text or "<" in text):
+        return mentions
+    spans = [match.span() for match in _address(text)]
+    starts = [start for start, _ in spans]
+
+    def stands_inside(mention: ConceptMention) -> bool:
+        before = bisect_right(starts, mention.start) - 1
+        return before >= 0 and mention.start < spans[before][1]
+
+    return [mention for mention in mentions if not stands_inside(mention)]
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -31,7 +31,11 @@ def approve(conn: sqlite3.Connection, source_id: int, count: int, moment: str) -
         [count, source_id, count, count],
     ).rowcount
     if not changed:
-        raise RecallError(f"No removal of {count} documents waits for approval")
+        ((held,),) = conn.execute(
+            "select coalesce(max(held_removals), 0) from source where id = ?", [source_id]
+        ).fetchall()
+        waits = f"; that of {held} does" if held else ""
+        raise RecallError(f"No removal of {count} documents waits for approval{waits}")
     request(conn, "approve", source_id, moment)
 
 

@@ -206,7 +206,9 @@ class Service:
     def _step(self, source: SourceRow, reason: str) -> Outcome:
         indexer = self.indexer_of(source)
         if indexer is None:
-            return self._refuse(source, f"Nothing installed here can read a {source.kind}")
+            return self._refuse(
+                source, f"Nothing that is installed reads sources of the kind {source.kind}"
+            )
         problem = self._objection(source)
         if problem:
             return self._refuse(source, problem)

@@ -135,7 +135,7 @@ class SourceRun:
             moved = by_size[entry.size].pop(content, None)
             if moved is None:
                 continue
-            self.documents.refresh(moved, self.version, entry, entry.title)
+            self.documents.refresh(moved, self.version, entry)
             del gone[moved.key], known[moved.key]
             known[entry.key] = moved._replace(key=entry.key, fingerprint=entry.fingerprint)
             any_moved = True
@@ -233,7 +233,7 @@ class SourceRun:
             if entry.locations and not self.documents.is_located(
                 known.document_id, entry.locations
             ):
-                self.documents.refresh(known, self.version, entry, None)
+                self.documents.refresh(known, self.version, entry)
             self.counts.unchanged += 1
         self.counts.done += 1
         return False

@@ -55,6 +55,7 @@ create table document (
     source_id integer not null references source (id) on delete cascade,
     key blob not null,
     title text not null,
+    names_itself integer not null default 0,
     kind text not null check (kind in ('note', 'file', 'mail', 'row')),
     path text not null,
     created_at text,

@@ -124,6 +124,8 @@ class Row(NamedTuple):
         parts = [] if described.title in described.texts else [self.title or ""]
         for column in described.texts:
             value = self._text(column).strip("\n")
+            if column not in (described.title, described.body) and not _has_words(value, 2):
+                continue  # a code or a state, which says nothing without its table
             named = value if column == described.body or not value else f"{column}: {value}"
             parts.append(named)
         return "\n\n".join(part for part in parts if part.strip())
