@@ -864,7 +864,9 @@ async def test_a_removal_is_approved_with_its_exact_count(
     for count in (149, 0, 151):
         response = await press(datasette, "root", ".json", action="approve", source=1, count=count)
         assert response.status_code == 400
-        assert response.json()["error"] == f"No removal of {count} documents waits for approval"
+        assert response.json()["error"] == (
+            f"No removal of {count} documents waits for approval; that of 150 does"
+        )
     assert rows(path, "select approved_removals from source") == [(0,)]
     response = await press(datasette, "root", action="approve", source=1, count=150)
     assert response.status_code == 303

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -28,6 +30,7 @@ from indexing import (
     broken_at,
     down,
     generations,
+    indexing,
     live_texts,
     orphans,
     paragraphs,
@@ -533,7 +536,7 @@ def test_what_needs_more_to_be_installed_is_read_once_it_is(
     """It is skipped with the command to run, not failed, and tried when the library is there."""
     write_note(folder, "a.html", "<p>Some words.</p>")
     with monkeypatch.context() as without:
-        without.setitem(__import__("sys").modules, "markdownify", None)
+        without.setitem(sys.modules, "markdownify", None)
         without.setattr(source_run, "find_spec", lambda name: None)
         run(store, source)
         assert state(store) == "done"
@@ -892,3 +895,144 @@ def test_a_document_that_names_itself_keeps_its_title_when_it_is_renamed(
     run(store, source)
     titles = store.rows("select path, title from document order by path")
     assert titles == [("c.md", "Bread"), ("d.md", "d")]
+
+
+def test_a_file_that_ends_the_process_does_not_keep_the_others_from_their_turn(
+    store: Store, source: SourceRow, folder: Path
+) -> None:
+    """It is read last the next time, and left alone when it does so again, until it changes or
+    somebody asks for another try."""
+    write_note(folder, "a.md", "A note that ends the process.")
+    write_note(folder, "b.md", "A note of the usual kind.")
+
+    def dies_at_a() -> None:
+        """What a process leaves that ends while it reads the first note."""
+        script = (
+            "import os, sys; from pathlib import Path\n"
+            "from datasette_concept_recall.indexing.kinds import built_in\n"
+            "from datasette_concept_recall.indexing.service import Service\n"
+            "from datasette_concept_recall.indexing.sources import folder\n"
+            "from datasette_concept_recall.indexing.store import Store\n"
+            "real = folder.extract\n"
+            "def extract(name, data):\n"
+            "    if name == 'a.md': os._exit(9)\n"
+            "    return real(name, data)\n"
+            "folder.extract = extract\n"
+            "service = Service(Store(Path(sys.argv[1])), built_in())\n"
+            "service.ask(1, sys.argv[2])\n"
+            "service.run_all()\n"
+        )
+        command = [sys.executable, "-c", script, str(store.path), "round"]
+        assert subprocess.run(command, check=False).returncode in (0, 9)
+
+    dies_at_a()
+    assert live_texts(store) == []
+    dies_at_a()
+    assert store.rows("select code from failure") == [("crashed",)]
+    dies_at_a()
+    assert live_texts(store) == ["A note of the usual kind."]
+    assert store.rows("select path, code from skipped") == [("a.md", "crashed")]
+    run(store, source, reason="round")
+    assert live_texts(store) == ["A note of the usual kind."]
+    run(store, source, reason="retry")
+    assert len(live_texts(store)) == 2
+
+
+def test_names_that_a_pass_learned_are_looked_for_however_many_steps_it_took(
+    store: Store, folder: Path
+) -> None:
+    """What an early document names is found in a late one, and the other way round, also when
+    the pass was interrupted in between."""
+    write_note(folder, "a.md", "---\ntags: [Bread]\n---\nA first note.")
+    for n in range(5):
+        write_note(folder, f"b{n}.md", f"Note {n}.")
+    write_note(folder, "c.md", "More bread, much bread.")
+    source = add_folder(store, folder)
+    clock = store.clock
+    assert isinstance(clock, FakeClock)
+    service = indexing(store, share_seconds=100.0, progressed=lambda progress: clock.advance(60))
+    service.ask(source.id, "run")
+    service.run_next()
+    run(store, source)  # by another process, which knows nothing of the first
+    carried = store.rows(
+        "select d.path from document d join document_concept l on l.document_id = d.id order by 1"
+    )
+    assert carried == [("a.md",), ("c.md",)]
+
+
+def test_what_failed_and_is_gone_is_forgotten(
+    store: Store, source: SourceRow, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that could not be read and was deleted is no trouble any more."""
+    write_note(folder, "a.md", "A note.")
+    gone = write_note(folder, "b.md", "Another.")
+
+    def locked(self: FolderSource, entry: Entry) -> Opened:
+        raise document_run.Unavailable("locked", "It is in use")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderSource, "read", locked)
+        run(store, source)
+    gone.unlink()
+    run(store, source)
+    assert store.rows("select count(*) from failure") == [(0,)]
+    assert state(store) == "done"
+
+
+@pytest.mark.parametrize("moment", [3e11, 253_402_300_800.0, -5e9])
+def test_a_time_that_is_no_date_is_no_trouble(
+    store: Store, source: SourceRow, folder: Path, moment: float
+) -> None:
+    """File systems hold times before 1970 and after the year 9999."""
+    path = write_note(folder, "a.md", "A note.")
+    try:
+        os.utime(path, (moment, moment))
+    except OSError:
+        pytest.skip("this file system does not hold such times")
+    run(store, source)
+    assert live_texts(store) == ["A note."]
+
+
+def test_what_became_a_link_or_a_pipe_since_it_was_listed_is_not_read(
+    store: Store, source: SourceRow, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing outside of the folder is read through it, and nothing waits for a writer."""
+    secret = write_note(tmp_path / "outside", "secret.md", "Not in the folder.")
+    first, second = write_note(folder, "a.md", "A note."), write_note(folder, "b.md", "A note.")
+    real = FolderSource.listing
+
+    def listing(self: FolderSource) -> Any:
+        listed = real(self)
+        for path in (first, second):
+            path.unlink()
+        first.symlink_to(secret)
+        os.mkfifo(second)
+        return listed
+
+    monkeypatch.setattr(FolderSource, "listing", listing)
+    run(store, source)
+    assert live_texts(store) == []
+    assert store.rows("select count(*) from failure") == [(2,)]
+
+
+def test_a_document_of_endless_text_is_too_large(
+    store: Store, source: SourceRow, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that unpacks to more than anybody wrote is left alone."""
+    monkeypatch.setattr(document_run, "LARGEST_TEXT", 100)
+    write_note(folder, "a.md", "words " * 50)
+    write_note(folder, "b.md", "Few words.")
+    run(store, source)
+    assert store.rows("select path, code from skipped") == [("a.md", "too_large")]
+    assert live_texts(store) == ["Few words."]
+
+
+def test_a_list_of_words_is_no_tagging(
+    store: Store, source: SourceRow, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all that a document names only the first names are taken."""
+    monkeypatch.setattr(document_run, "MOST_NAMES", 3)
+    write_note(folder, "a.md", " ".join(f"#tag{n}x" for n in range(50)) + " #tag0x")
+    run(store, source)
+    names = [name for (name,) in store.rows("select name from concept order by id")]
+    assert sorted(names) == ["tag0x", "tag1x", "tag2x"]

@@ -821,3 +821,19 @@ HTML_PIECES = (
 def test_any_html_becomes_markdown_without_links_that_run(pieces: list[str]) -> None:
     """Elements may end anywhere or never."""
     assert "](javascript:" not in html_to_markdown("".join(pieces))
+
+
+def test_a_document_of_millions_of_empty_elements_is_refused() -> None:
+    """A few kilobytes that unpack to more elements than anybody wrote are not made objects of."""
+    packed = io.BytesIO()
+    docx.Document().save(packed)
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(packed) as old, zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "word/document.xml":
+                data = data.replace(b"<w:body>", b"<w:body>" + b"<w:p/>" * 1_000_001)
+            new.writestr(name, data)
+    with pytest.raises(Unusable) as failure:
+        extract("a.docx", bomb.getvalue())
+    assert failure.value.code == "too_large"

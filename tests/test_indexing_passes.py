@@ -391,3 +391,17 @@ def test_the_next_round_is_never_further_away_than_an_interval(
         rounds.is_due(now)
         assert rounds.next <= now + timedelta(seconds=interval + 1)
         assert rounds.next > now + timedelta(seconds=1)
+
+
+def test_a_step_gets_on_however_long_its_listing_took() -> None:
+    """The time of a share begins after the listing, and one document is always read."""
+    clock = FakeClock()
+    share = Share(clock, 10.0)
+    clock.advance(1_000)
+    share.begin()
+    assert share.allows_another()
+    none = Share(clock, 0.0)
+    clock.advance(1)
+    assert none.allows_another()
+    none.note_read()
+    assert not none.allows_another()

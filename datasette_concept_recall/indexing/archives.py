@@ -23,6 +23,9 @@ LARGEST_UNPACKED = 200_000_000
 LARGEST_TREES = 50_000_000
 """Bytes of its XML where a library makes trees of it, which take ten times as much and more."""
 
+MOST_ELEMENTS = 1_000_000
+"""Tags of the XML of a document or presentation: each is an object for the libraries."""
+
 MOST_CELLS = 10_000_000
 """Cells between the first and the last filled one of all sheets, blank ones included."""
 
@@ -47,9 +50,11 @@ def check_document(data: bytes, what: str) -> None:
     check_encryption(data, what)
     with reading(what), ZipFile(io.BytesIO(data)) as archive:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
-    trees = sum(size for name, size in sizes.items() if name.endswith((".xml", ".rels")))
-    if sum(sizes.values()) > LARGEST_UNPACKED or trees > LARGEST_TREES:
-        raise too_large(what)
+        trees = {name: size for name, size in sizes.items() if name.endswith((".xml", ".rels"))}
+        if sum(sizes.values()) > LARGEST_UNPACKED or sum(trees.values()) > LARGEST_TREES:
+            raise too_large(what)
+        if sum(archive.read(name).count(b"<") for name in trees) > MOST_ELEMENTS:
+            raise too_large(what)
 
 
 def check_workbook(data: bytes, what: str) -> None:

@@ -66,6 +66,11 @@ class Carried:
         conn.executemany(
             "insert or ignore into concept (name) values (?)", [[name] for name in concepts]
         )
+        conn.executemany(
+            "insert into known_name (name) select ?1"
+            " where not exists (select 1 from known_name where name = ?1)",
+            [[name] for name in concepts],
+        )
         names = json_list(concepts)
         numbers = dict(
             conn.execute(

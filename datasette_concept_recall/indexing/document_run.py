@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import islice
 from typing import Protocol
 
 from ..matching import ConceptMatcher
@@ -23,6 +24,10 @@ from .store import Store
 from .versions import Version, Versions
 
 log = logging.getLogger("datasette_concept_recall.indexing")
+
+
+LARGEST_TEXT = 50_000_000
+"""Characters of one document: what unpacks to more was made to."""
 
 
 class Reader(Protocol):
@@ -52,13 +57,12 @@ class Stopped(Exception):
 @dataclass
 class Tools:
     """What documents of a run are made with. ``stop`` tells that the run is to stop; ``matcher``
-    gives what knows the names of all concepts, and ``learned`` collects what documents bring."""
+    gives what knows the names of all concepts."""
 
     size: Size
     embedder: Embedder | None = None
     matcher: Callable[[], ConceptMatcher] = lambda: ConceptMatcher(())
     stop: Callable[[], bool] = lambda: False
-    learned: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -68,6 +72,7 @@ class _Text:
     extracted: Extracted
     report: Report = field(default_factory=Report)
     parts: list[str] = field(default_factory=list)
+    length: int = 0
 
     def segments(self) -> Iterator[Segment]:
         """The segments, filtered. An error of the filter lets no text pass."""
@@ -81,6 +86,9 @@ class _Text:
                 raise Unavailable("filter", f"The filter failed: {error}") from error
             if segment is None:
                 return
+            self.length += len(segment.text)
+            if self.length > LARGEST_TEXT:
+                raise Unusable("too_large", f"Its text has more than {LARGEST_TEXT:,} characters")
             self.parts.append(segment.text)
             yield segment
 
@@ -200,7 +208,6 @@ class DocumentRun:
             concepts=concepts,
             redactions=text.redactions(),
         )
-        self._tools.learned.update(concepts)
 
     def _concepts(
         self, opened: Opened, text: _Text, spans: Sequence[tuple[int, int]]
@@ -209,6 +216,7 @@ class DocumentRun:
         named: list[Named] = []
         if text.extracted.strategy == "markdown" or opened.kind != "file":
             named = named_in(whole, markdown=text.extracted.strategy == "markdown")
+        named = _first_names(named)
         if opened.kind == "row":  # in code, which is in many rows, brackets mean something else
             named = [each for each in named if matcher.resolve(each.name)]
         return concepts_of(whole, spans, matcher, named, opened.tags)
@@ -223,6 +231,15 @@ class DocumentRun:
     def _check_stop(self) -> None:
         if self._tools.stop():
             raise Stopped
+
+
+MOST_NAMES = 1_000
+"""So many names, the first ones, a document may bring of itself; a list of words is no tagging."""
+
+
+def _first_names(named: Sequence[Named]) -> list[Named]:
+    names = set(islice(dict.fromkeys(each.name for each in named), MOST_NAMES))
+    return [each for each in named if each.name in names]
 
 
 def concepts_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-from ..errors import RecallError
+from ..errors import DatabaseUnreadable, RecallError
 from .clock import stamp
 from .rounds import Rounds
 from .service import Service
@@ -20,7 +20,8 @@ _BUSY_SECONDS = 1.0
 def keep(service: Service, *, watch: bool = True) -> None:
     """Looks at every source, then keeps all fresh until the service is told to `stop`.
 
-    Trackers begin when every source was looked at once. Raises nothing that ends by itself.
+    Trackers begin when every source was looked at once. Raises `DatabaseUnreadable` when the file
+    of the index is another one or gone, and nothing that ends by itself.
     """
     _Freshness(service, watch).keep()
 
@@ -36,6 +37,8 @@ class _Freshness:
         self._work()
         try:
             while not service.is_stopping:
+                if service.store.is_replaced():
+                    raise DatabaseUnreadable(f"{service.store.path} is another file now, or gone")
                 self._guarded(self._track)
                 self._work()
                 service.wait(LOOK_SECONDS)

@@ -42,16 +42,22 @@ def link_new_names(
     carried = Carried(store)
     candidates: dict[int, list[str]] = {}
     for _, name in fresh:
+        if stop():
+            return 0
         for document_id in carried.mentioning(source.id, name):
             candidates.setdefault(document_id, []).append(name)
     linked = 0
     waiting = list(candidates.items())
     for first in range(0, len(waiting), _AT_ONCE):
-        if stop():
-            return linked
+        found = {}
+        for document_id, names in waiting[first : first + _AT_ONCE]:
+            if stop():
+                return linked
+            found[document_id] = _found(carried, document_id, names)
         with store.writing():
-            for document_id, names in waiting[first : first + _AT_ONCE]:
-                linked += _link(carried, document_id, names)
+            for document_id, concepts in found.items():
+                carried.link(document_id, concepts)
+                linked += bool(concepts)
     store.set_linked_up_to(source.id, fresh[-1][0])
     return linked
 
@@ -60,12 +66,14 @@ _AT_ONCE = 100
 """So many documents are linked in one transaction."""
 
 
-def _link(carried: Carried, document_id: int, names: list[str]) -> int:
+_FEW = 50
+"""So many names are counted one by one before a matcher is made of those that are there twice."""
+
+
+def _found(carried: Carried, document_id: int, names: list[str]) -> dict[str, list[int]]:
+    """Which of the names a document mentions often enough, with the positions of its chunks."""
     text, spans = joined(carried.chunks_of(document_id))
-    folded = canonical_name(text)
-    several = [name for name in names if folded.count(canonical_name(name)) > 1]
-    if not several:
-        return 0
-    found = mentioned(text, ConceptMatcher(several))
-    carried.link(document_id, positions_of(found, spans))
-    return bool(found)
+    if len(names) <= _FEW:
+        folded = canonical_name(text)
+        names = [name for name in names if folded.count(canonical_name(name)) > 1]
+    return positions_of(mentioned(text, ConceptMatcher(names)), spans) if names else {}

@@ -40,7 +40,8 @@ class Outcome(Enum):
 class Share:
     """What one step may take: so many seconds, and so many documents read.
 
-    It is asked before every document. ``seconds`` None is no limit.
+    It is asked before every document, of which the first is always allowed, so that every step
+    gets on. ``seconds`` None is no limit.
     """
 
     def __init__(
@@ -48,7 +49,11 @@ class Share:
     ) -> None:
         self._clock, self._seconds, self._reads = clock, seconds, reads
         self._began = self._asked = clock.monotonic()
-        self._warned = False
+        self._warned = self._got_on = False
+
+    def begin(self) -> None:
+        """The listing is done, which is not counted; the time begins."""
+        self._began = self._asked = self._clock.monotonic()
 
     def allows_another(self) -> bool:
         """Whether another document may be begun."""
@@ -59,10 +64,16 @@ class Share:
             self._warned = True
             log.warning("A step took %.0f seconds without asking to go on", now - self._asked)
         self._asked = now
-        return now - self._began < self._seconds and (self._reads is None or self._reads > 0)
+        has_time = not self._got_on or now - self._began < self._seconds
+        return has_time and (self._reads is None or self._reads > 0)
+
+    def note_progress(self) -> None:
+        """The step got on, so that it may end when its time is over."""
+        self._got_on = True
 
     def note_read(self) -> None:
         """A document was read, with success or without."""
+        self.note_progress()
         if self._reads is not None:
             self._reads -= 1
 

@@ -24,6 +24,7 @@ from .rounds import Rounds
 from .source_run import SourceRun
 from .sources.base import SourceIndexer
 from .store import Counts, SourceRow, State, Store, StoreUnavailable
+from .troubles import Troubles
 from .turns import Turn
 from .versions import Version, Versions
 
@@ -137,6 +138,8 @@ class Service:
             if ask.reason in BY_USER:
                 self._passes[source.id] = Pass(verify=self._verifies(source.id, ask.reason))
                 self._broken.pop(source.id, None)
+                if ask.reason == "retry":
+                    Troubles(self.store).forgive(source.id)
             elif source.id in self._broken:
                 continue
             if self.queue.ask(source.id, ask.reason) and source.id != self.queue.active:
@@ -367,7 +370,6 @@ class Service:
         """After a run that got through: the built version is shown, and new names are linked."""
         if run.version.state == "building":
             Versions(self.store).flip(run.version)
-        self.store.learn(run.tools.learned)
         if self._knowledge:
             self._learn()
         for source in self.store.sources():

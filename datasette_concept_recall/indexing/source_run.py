@@ -10,6 +10,7 @@ from .document_run import DocumentRun, Reader, Result, Stopped, Tools
 from .documents import Documents, Known
 from .embedding import EmbedderFailure
 from .failures import DocumentFailure, SourceUnreachable, Unusable
+from .marker import Left, Marker
 from .models import Entry
 from .passes import Outcome, Pass, Share
 from .store import Counts, SourceRow, Store
@@ -66,6 +67,7 @@ class SourceRun:
         # What is known is read before the listing, so that what others add meanwhile is not gone.
         known = self.documents.known(self.version)
         listing = reader.listing()
+        self.share.begin()
         self.problems += listing.problems
         entries = {entry.key: entry for entry in listing.entries}
         self.counts.known = len(entries)
@@ -81,11 +83,34 @@ class SourceRun:
         }  # fmt: skip
         self._note_seen(known, entries, gone)
         skips = self.troubles.skips(self.source.id)
-        self.troubles.forget_skips(self.source.id, [key for key in skips if key not in entries])
+        troubled = {*skips, *self.troubles.failed(self.source.id)}
+        vanished = [
+            key for key in troubled
+            if key not in entries and not _is_covered(key, listing.unverified)
+        ]  # fmt: skip
+        if vanished:
+            self.troubles.forget_all(self.source.id, vanished)
         if not self._move(reader, known, entries, gone):
             return Outcome.MORE_TO_DO
         held = self._remove(gone, len(known))
-        return self._read_all(reader, known, entries, skips, held)
+        marker = Marker(self.store.path)
+        try:
+            self._blame(marker.left(), entries)
+            return self._read_all(reader, known, entries, marker, held)
+        finally:
+            marker.close()
+
+    def _blame(self, left: Left | None, entries: dict[bytes, Entry]) -> None:
+        """A document whose reading ended a process is read last, and after another time no more."""
+        if left is None or left.source_id != self.source.id or left.key not in entries:
+            return
+        entry = entries[left.key]
+        if self.troubles.has_crashed(self.source.id, entry.key):
+            message = "Reading it ended the program twice"
+            self.troubles.skip(self.source.id, entry, "crashed", message, None)
+        else:
+            message = "Reading it ended the program; it is tried once more, after all others"
+            self.troubles.fail(self.source.id, entry, "crashed", message)
 
     def _note_seen(
         self, known: dict[bytes, Known], entries: dict[bytes, Entry], gone: dict[bytes, Known]
@@ -128,6 +153,7 @@ class SourceRun:
                 return False
             if not self.share.allows_another():
                 return not any_moved
+            self.share.note_progress()
             try:
                 content = reader.read(entry).content_hash
             except DocumentFailure:
@@ -165,9 +191,10 @@ class SourceRun:
         reader: Reader,
         known: dict[bytes, Known],
         entries: dict[bytes, Entry],
-        skips: dict[bytes, Skip],
+        marker: Marker,
         held: bool,
     ) -> Outcome:
+        skips = self.troubles.skips(self.source.id)
         run = DocumentRun(self.store, self.documents, self.version, reader, self.tools)
         in_a_row = 0
         for entry in self._in_order(entries):
@@ -181,6 +208,7 @@ class SourceRun:
             self.share.note_read()
             self.counts.current = entry.path or entry.title
             self.progressed(self.counts)
+            marker.set(self.source.id, entry.key)
             try:
                 self._read_one(run, entry, stored)
             except Stopped:

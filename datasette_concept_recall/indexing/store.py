@@ -96,6 +96,9 @@ class Store:
         except sqlite3.Error as error:
             raise DatabaseUnreadable(f"{path} cannot be opened: {error}") from error
 
+        status = path.stat()
+        self._file = status.st_dev, status.st_ino
+
     def _prepare(self) -> None:
         try:
             if is_index(self.conn) or not self.rows("select 1 from sqlite_master limit 1"):
@@ -106,6 +109,14 @@ class Store:
         except BaseException:
             self.conn.close()
             raise
+
+    def is_replaced(self) -> bool:
+        """Whether another file, or none, is where this one was."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return True
+        return (status.st_dev, status.st_ino) != self._file
 
     def close(self) -> None:
         """Closes the connection."""

@@ -74,13 +74,24 @@ class Troubles:
                 f"delete from {table} where source_id = ? and key = ?", [source_id, key]
             )
 
-    def forget_skips(self, source_id: int, keys: Iterable[bytes]) -> None:
-        """Forgets what was left alone and is gone."""
+    def forget_all(self, source_id: int, keys: Iterable[bytes]) -> None:
+        """Forgets what was left alone or failed and is gone."""
+        with self.store.writing():
+            for key in keys:
+                self.forget(source_id, key)
+
+    def has_crashed(self, source_id: int, key: bytes) -> bool:
+        """Whether the reading of a document is known to have ended the program."""
+        sql = "select 1 from failure where source_id = ? and key = ? and code = 'crashed'"
+        return bool(self.store.rows(sql, source_id, key))
+
+    def forgive(self, source_id: int) -> None:
+        """Documents that ended the program may be tried again: somebody asks for it."""
         with self.store.writing() as conn:
-            conn.executemany(
-                "delete from skipped where source_id = ? and key = ?",
-                [[source_id, key] for key in keys],
-            )
+            for table in ("skipped", "failure"):
+                conn.execute(
+                    f"delete from {table} where source_id = ? and code = 'crashed'", [source_id]
+                )
 
     def failed(self, source_id: int) -> set[bytes]:
         """The keys of what could not be read or embedded the last time."""

@@ -17,6 +17,9 @@ from ..models import Entry, Extracted, Listing, Opened
 LARGEST_FILE = 200_000_000
 """Files of more bytes are not read: they would have to fit into memory several times."""
 
+_LATEST = 253_402_300_799
+"""The last second of the year 9999: file systems can hold later ones, which are no dates."""
+
 _is_passed_over = re.compile(
     r"~\$.*|\.~lock\..*|.*\.(tmp|temp|swp|lnk|url|part)|.*~|thumbs\.db|desktop\.ini", re.DOTALL
 ).fullmatch
@@ -123,8 +126,7 @@ class FolderSource:
         if entry.size > LARGEST_FILE:
             raise Unusable("too_large", f"It has more than {LARGEST_FILE:,} bytes")
         try:
-            with open(os.path.join(self._root, entry.key), "rb") as file:
-                data = file.read(LARGEST_FILE + 1)
+            data = _content_of(os.path.join(self._root, entry.key))
         except OSError as error:
             raise _unavailable(error) from error
         name = _shown(entry.key).rpartition("/")[2]
@@ -135,6 +137,15 @@ class FolderSource:
         return Opened(content_hash(data), kind_of(name), extracted)
 
 
+def _content_of(path: bytes) -> bytes:
+    """The bytes of an ordinary file, which is not a link or a pipe since it was listed."""
+    flags = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+    with open(os.open(path, os.O_RDONLY | sum(flags)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise Unavailable("changed", "It is no file any more")
+        return file.read(LARGEST_FILE + 1)
+
+
 def _entry(key: bytes, path: str, status: os.stat_result) -> Entry:
     name = path.rpartition("/")[2]
     return Entry(
@@ -142,7 +153,9 @@ def _entry(key: bytes, path: str, status: os.stat_result) -> Entry:
         title=name.rpartition(".")[0] or name,
         fingerprint=_fingerprint(status),
         path=path,
-        created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(max(0, status.st_mtime))),
+        created_at=time.strftime(
+            "%Y-%m-%dT%H:%M:%SZ", time.gmtime(min(max(0, status.st_mtime), _LATEST))
+        ),
         size=status.st_size,
     )
 
