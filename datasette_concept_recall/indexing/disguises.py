@@ -1,7 +1,7 @@
 """How texts are read that may be spelt so that they are overlooked: in small letters, as they look.
 
 Letters of other scripts that pass for Latin ones become those, accents and what is unseen go, and
-the inner letters of a few words are put in their order.
+a few words are read with their inner letters in order and without digits for letters.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ import re
 from unicodedata import category, normalize
 
 _LOOKALIKES = dict(
-    zip("аеорсухіјѕһԁԛԝкмтвнαορνυικτχεıɡɑɪɴʀʏ", "aeopcyxijshdqwkmtbhaopvuiktxeigainry", strict=True)
+    zip(
+        "аеорсухіјѕһԁԛԝкмтвнαορνυικτχεıɡɑᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
+        "aeopcyxijshdqwkmtbhaopvuiktxeigaabcdefghijklmnoprstuvwyz",
+        strict=True,
+    )
 )
-"""Small letters of other scripts that pass for Latin ones, and the Latin ones."""
+"""Small letters of other scripts that pass for Latin ones, small capitals, and the Latin ones."""
 
 
 class _Fold(dict[str, str]):
@@ -22,6 +26,8 @@ class _Fold(dict[str, str]):
         code = ord(character)
         if 0xE0020 <= code <= 0xE007E:  # tags: a second, invisible ASCII
             folded = chr(code - 0xE0000).lower()
+        elif 0x1F150 <= code <= 0x1F169 or 0x1F170 <= code <= 0x1F189:  # white on black
+            folded = chr((code - 0x1F150) % 32 + ord("a"))
         elif character in "\u115f\u1160\u2800\u3164\uffa0":  # letters that look like a space
             folded = " "
         else:
@@ -86,8 +92,19 @@ def _any_order(words: list[str]) -> str:
 _SHUFFLED_WORD = re.compile("(?<![a-z0-9])" + _any_order(_SHUFFLED))
 
 
+_LETTERS_OF_DIGITS = str.maketrans("013457", "oieast")
+_WORD_WITH_DIGITS = re.compile("(?<![a-z0-9])(?=[a-z]*[013457])[a-z013457]{5,12}(?![a-z0-9])")
+
+
+def _without_digits(word: re.Match[str]) -> str:
+    spelt = word[0].translate(_LETTERS_OF_DIGITS)
+    return spelt if spelt in _SHUFFLED else word[0]
+
+
 def unshuffled(text: str) -> str:
-    """The folded text with the inner letters of known words in their order; as long as before."""
+    """The folded text with known words as they are spelt, not with their inner letters in another
+    order or digits for letters; as long as before."""
     return _SHUFFLED_WORD.sub(
-        lambda word: _INNER.get((word[0][0], word[0][-1], *sorted(word[0])), word[0]), text
+        lambda word: _INNER.get((word[0][0], word[0][-1], *sorted(word[0])), word[0]),
+        _WORD_WITH_DIGITS.sub(_without_digits, text),
     )

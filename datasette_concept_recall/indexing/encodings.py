@@ -26,6 +26,14 @@ _ESCAPED = {
 }
 """Runs of hexadecimal digits each pair of which is marked as such, by the mark."""
 
+_PAIRED = re.compile(f"(?<![0-9A-Za-z]){_HEX}(?:[ :\n]{_HEX}){{11,}}(?![0-9A-Za-z])")
+_PAIRS = bytes(
+    97 if chr(c) in "0123456789ABCDEFabcdef" else 32 if chr(c) in " :\n" else 120
+    for c in range(256)
+)
+_MANY = b" ".join([b"aa"] * 12)
+"""Runs of pairs of hexadecimal digits, and what is in the shape of a text that holds one."""
+
 _READABLE = bytes([9, 10, 13, *range(32, 127)])
 _digits = re.compile("[^A-Za-z0-9+/]+").sub
 _escaped = re.compile(r"(?:\\x|%|0x)([0-9A-Fa-f]{2})").findall
@@ -35,7 +43,8 @@ _is_hexadecimal = re.compile("[0-9A-Fa-f]+").fullmatch
 def encoded_runs(text: str, before: int) -> Iterator[tuple[int, int]]:
     """The stretches of a text that may be encoded; of runs of digits those that begin ``before``
     an offset."""
-    at = 0 if _LONG in text.encode("ascii", "replace").translate(_SHAPE) else before
+    data = text.encode("ascii", "replace")
+    at = 0 if _LONG in data.translate(_SHAPE) else before
     while maybe := _MAYBE_ENCODED.search(text, at, before):
         start = maybe.start()
         while start > at and text[start - 1] in _DIGITS:
@@ -47,6 +56,8 @@ def encoded_runs(text: str, before: int) -> Iterator[tuple[int, int]]:
         if prefix in text:
             for escapes in run_of.finditer(text):
                 yield escapes.span()
+    if _MANY in data.translate(_PAIRS):
+        yield from (pairs.span() for pairs in _PAIRED.finditer(text))
 
 
 def decoded(run: str) -> Iterator[str]:

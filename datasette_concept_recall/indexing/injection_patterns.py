@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from .injection_rules import RULES, Family
+from .injection_rules import PRIOR, PROMPTS, RULES, Family, Rule
 
 _GAP = "[^a-z0-9]{1,64}"
 _WORD_START, _WORD_END = "(?<![a-z0-9])", "(?![a-z0-9])"
@@ -24,33 +24,37 @@ _UNSEEN = (
 
 _STEMS: tuple[str, ...] = (
     *(
-        "gnor",
-        "gard(?<=sregard)",
-        "forget",
+        "gn[o0]r",
+        "g[a4]rd(?<=sr[e3]g[a4]rd)",
+        "f[o0]rg[e3]t",
         "bey(?<=obey)",
-        "prompt",
-        "guideline",
-        "uctio(?<=nstructio)",
+        "do not follow",
+        "don t follow",
     ),
-    *("vergiss", "vergess", "missacht", "beachte", "befolg", "ublie", "compte", "uivez", "jailbr"),
-    *("ccion", "cacione", "glas(?<=reglas)", "mandos", "precedente", "versation", "chat history"),
-    *("chat log", "password", "credential", "cret", "keys(?<=api.keys)", "keys(?<=ate.keys)"),
-    *("kens(?<=tokens)", "pretend", "behave (?:as|like)", "play as", "pond as", "ct (?:as|like)"),
+    *("p following", "pay no att", "prompt", "guideline", "uctio(?<=nstructio)"),
     *(
-        "your new",
-        "you are no(?:w|[^a-z]longer)",
-        "you(?: ha)?(?: ve)? been (?:told|giv|jail|freed)",
+        f"{verb}(?: (?:all|any|every|of|please)){{0,3}} your"
+        for verb in ("verride", "bypass", "verlook", "glect", "discard", "cumvent", "bandon")
     ),
-    *("you (?:were|are|have|had|got|received|learned|know)(?: been)?(?: told| given| said)?",),
-    *("m: (?:you|ign)", "bove (?:start|begin|verb|word|and|then|but)", "before this", "what you"),
-    *("came before", "comes? before", "vironment variab", "pay no att", "keep (?:this|these|it)"),
+    *(
+        f"{verb}(?: (?:all|any|of)){{0,2}} your"
+        for verb in ("disable", "deactivate", "urn off", "move(?<=remove)")
+    ),
+    *("vergiss", "vergess", "missacht", "beachte", "befolg"),
+    *("ublie", "compte", "uivez", "uis pas", "f(?:ais|aites) abstr"),
+    *("vid(?<=olvid)", "cart(?<=descart)", "ma(?<=desestima)", "ga(?<=[^a-z0-9]siga)", "caso"),
+    *("jailbr", "freed", "versation", "chat history", "chat log", "password", "credential", "cret"),
+    *("pi key", "vate key", "ken(?<=token)", "mail(?<=email)", "contacts", "ything you"),
+    *("pretend", "behave (?:as|like)", "play as", "pond as", "ct (?:as|like)"),
+    *("your new", "you are no(?:w| longer)", "m: (?:you|ign)"),
+    *("bove (?:start|begin|verb|word)", "vironment variab", "keep (?:this|these|it)"),
     "users?(?: s)? (?:[a-z]{1,16} )?(?:data|files|mess|email|cont|pass|cred|cret|tok)",
-    *("veloper mode", "god mode", "mode(?<=dan[^a-z0-9]mode)", "un(?:restrict|filter|censor)"),
-    *("ything (?:now|you)", "future (?:conv|sess|chat|inter|req|resp|answ)"),
-    "your(?: all)?(?: own)?(?: the)? (?:safety|content|ethic|moral|secur|built|restr|limit|filter"
-    "|rules|constr|censor|bound|check|protoc|train|prev|prior|orig|init|system|program|orders|direct"
-    "|comman|long|persis|perman|memo|safeg|guardr|exist|earlier)",
-    *("from (?:now|this|here)", "member (?:this|these|that|the)", "memori[sz]e (?:this|th)"),
+    *("veloper mode", "god mode", "dan mode", "y a dan", "un(?:restrict|filter|censor)"),
+    *("ything now", "future (?:conv|sess|chat|inter|req|resp|answ)"),
+    "your(?: (?:full|entire|complete|exact|original|own|current)){0,2}"
+    " (?:system|initial|hidden|original|developer|internal)",
+    "your(?: long term| persistent| permanent)? memory",
+    "from (?:now|this|here)",
     *(
         f"{never}(?: ever)? (?:tell|mention|inform|notif|alert|ask|show|disclos|reveal|report)"
         for never in ("do not", "don t", "without", "ver")
@@ -71,7 +75,10 @@ _STEMS: tuple[str, ...] = (
     r"##[#\s]{0,3}(?:system|assistant|human|instruction)",
     rf"<[a-z][a-z0-9]{{0,11}}\s[^<>]{{0,400}}?{_UNSEEN}",
 )
-"""What every finding contains: it begins with letters that are rare, for the sake of speed."""
+"""What every finding contains, near its beginning if it is long, in letters that are rare.
+
+A rule for phrases needs a stem for each way through it; a test generates phrases from all rules.
+"""
 
 
 def _compiled(expression: str) -> re.Pattern[str]:
@@ -87,21 +94,41 @@ def _by_first(expressions: Iterable[str]) -> str:
     return "|".join(f"{first}(?:{'|'.join(sorted(groups[first]))})" for first in sorted(groups))
 
 
-VERB_STEMS = frozenset({"gnor", "gard", "forget", "bey"})
-CLEAN_STEMS = frozenset({"prompt", "password", "pretend", "precedente"})
+VERB_STEMS = frozenset({"gnor", "gn0r", "gard", "g4rd", "forget", "f0rget", "forg3t", "f0rg3t"})
+CLEAN_STEMS = frozenset({"prompt", "password", "pretend"})
 """Triggers near which words may be shuffled, and some that are no shuffled words themselves."""
 
 TRIGGER = _compiled(_by_first(_STEMS))
 """The one test that every folded text is put to; what it finds nothing in is clean."""
 
-_BEGINNINGS = [beginning for rule in RULES for beginning in rule.beginnings.split("|")]
-BEGINNING = _compiled(f"{_WORD_START}(?:{_by_first(_BEGINNINGS)}){_WORD_END}")
+_OR_NOT = r"[\W_]{0,3}"
+_SMALL = "all|any|every|of|the|your|my|me|us|these|those|full"
+PHRASE_RULES = (
+    *RULES,
+    Rule(
+        "evasion",
+        "ignore|disregard|forget|donotfollow|dontfollow",
+        f"(?:{_OR_NOT}(?:{_SMALL})){{0,4}}{_OR_NOT}(?:{PRIOR})"
+        f"(?:{_OR_NOT}(?:and|given|system)){{0,2}}{_OR_NOT}(?:{PROMPTS})",
+    ),
+    Rule(
+        "evasion",
+        "reveal|print|show|repeat|output|leak",
+        f"(?:{_OR_NOT}(?:{_SMALL})){{0,4}}{_OR_NOT}your{_OR_NOT}"
+        f"(?:system{_OR_NOT}prompt|(?:hidden|secret){_OR_NOT}(?:instructions|prompt))",
+    ),
+)
+"""All rules for phrases; the last are for words that nothing visible need separate."""
+
+_BEGINNINGS = [beginning for rule in PHRASE_RULES for beginning in rule.beginnings.split("|")]
+_GLUED = f"(?={_SMALL}|{PRIOR})"
+BEGINNING = _compiled(f"{_WORD_START}(?:{_by_first(_BEGINNINGS)})(?:{_WORD_END}|{_GLUED})")
 """Where a rule for phrases may apply."""
 
 PHRASES: dict[str, list[tuple[Family, re.Pattern[str]]]] = defaultdict(list)
 """The rules for phrases, by the two letters they begin with."""
 
-for _family, _beginnings, _rest in RULES:
+for _family, _beginnings, _rest in PHRASE_RULES:
     _rule = _compiled(f"(?:{_beginnings}){_rest}{_WORD_END}")
     for _letters in {beginning[:2] for beginning in _beginnings.split("|")}:
         PHRASES[_letters].append((_family, _rule))

@@ -42,7 +42,7 @@ class Rule(NamedTuple):
 
 _ORDERS = (
     "instructions?|prompts?|directions?|directives?|guidelines?|commands?|orders?|rules?"
-    "|training|programming"
+    "|training|programming|guidance"
 )
 _TALK = "context|messages?|conversations?|text|content|polic(?:y|ies)|restrictions?|constraints?"
 _BEFORE = "previous|previously|prior|above|preceding|earlier|foregoing|system|safety"
@@ -50,7 +50,7 @@ _FILLING = (
     "please|all|any|every|each|of|the|your|my|our|these|those|this|that|about|everything"
     "|completely|entirely|totally|simply|just|and|or|other|such"
 )
-_BETWEEN = f"{_FILLING}|{_BEFORE}|following|subsequent|given|user|developer|assistant|ethical"
+_BETWEEN = f"{_FILLING}|{_BEFORE}|following|subsequent|given|user|developer|assistant|ethical|moral"
 _IGNORE = (
     "ignore|disregard|forget|do not follow|do not obey|don t follow|don t obey"
     "|stop following|stop obeying|pay no attention to"
@@ -78,6 +78,13 @@ _UNTOLD = (
     " (?:tell|mention|inform|notify|alert|ask|show|telling|mentioning|informing|notifying"
     "|alerting|asking|showing)"
 )
+_SET_ASIDE = "|".join(
+    f"{verb} {number}"
+    for verb in ("override", "bypass", "skip", "overlook", "neglect", "abandon", "ignoring")
+    for number in ("all", "any", "every")
+)
+PRIOR = "previous|prior|above|preceding|earlier"
+PROMPTS = "instructions?|prompts?|guidelines?"
 _MODES = "dan|jailbreak|jailbroken|god|unrestricted|unfiltered|uncensored"
 
 RULES: tuple[Rule, ...] = (
@@ -102,7 +109,8 @@ RULES: tuple[Rule, ...] = (
         "override",
         _IGNORE,
         f"{_some(4, _FILLING)} (?:{_ORDERS}|everything|anything|all|what|whatever)"
-        f"{_some(3, 'that|which|of|the')} (?:{_TOLD})(?: (?:told|given|taught|been told|said))?",
+        f"{_some(3, 'that|which|of|the|was|were|is|has|been')} (?:{_TOLD})"
+        "(?: (?:told|given|taught|been told|said))?",
     ),
     Rule(
         "override",
@@ -122,6 +130,23 @@ RULES: tuple[Rule, ...] = (
         "override|bypass|overlook|neglect|discard|circumvent|abandon",
         f"{_some(3, 'all|any|every|of|please')} your{_some(3, _BETWEEN + '|original|initial')}"
         f" (?:{_ORDERS}|{_LIMITS})",
+    ),
+    Rule(
+        "override",
+        f"discard|{_SET_ASIDE}",
+        f"{_some(4, _FILLING)} (?:{PRIOR}){_some(2, _BETWEEN)} (?:{PROMPTS})",
+    ),
+    Rule(
+        "override",
+        _IGNORE,
+        "(?: please)? your (?:(?:own|initial|original) )?(?:instructions|directives|programming"
+        "|system prompts?)",
+    ),
+    Rule(
+        "override",
+        "ignoriere|ignorieren sie|vergiss|vergesst|vergessen sie|missachte|missachten sie",
+        "(?: bitte)?(?: (?:alle|all|deine|ihre|eure|samtliche|saemtliche)){1,2}"
+        " (?:system)?(?:anweisung(?:en)?|instruktion(?:en)?|befehle)",
     ),
     Rule(
         "override",
@@ -201,7 +226,7 @@ RULES: tuple[Rule, ...] = (
         "(?:prompts?|instructions?|messages?|rules|guidelines|directives)"
         "|(?: your)? (?:hidden|secret) (?:system )?(?:prompts?|instructions)"
         "|(?: your)? system prompts?"
-        "|your (?:(?:full|entire|complete|exact|original|initial|own) )?prompt)",
+        "| your (?:full|entire|complete|exact|original|initial) prompt)",
     ),
     Rule(
         "exfiltration",

@@ -22,6 +22,9 @@ _LEAD = 512
 _PIECE, _OVERLAP = 1_024, 512
 """Characters of an encoded run that are decoded at a time, and of the next that are decoded too."""
 
+_LONG_WORD = 16
+"""Letters that no word has whose letters are put in order."""
+
 _NESTED = 2
 """So often is a text decoded that was itself encoded."""
 
@@ -53,7 +56,8 @@ class _View:
 
     def __init__(self, text: str) -> None:
         self.original = text
-        self.text = self.before = folded(text).replace(MARKER, MARKED)
+        self.before = folded(text).replace(MARKER, MARKED)
+        self.text = self.before.replace("%20", "___")  # as long, and no part of a word
         self._ends: list[int] | None = None
 
     def triggers(self, end: int) -> list[re.Match[str]]:
@@ -77,12 +81,13 @@ class _View:
             start, end = trigger.start() - BACK, trigger.end() + AHEAD
         else:
             return
-        # To the whole words: a part of one is no word.
+        # To the whole words, of which a part is no word, except for words too long to be known.
         view = self.text
         start = max(0, start)
-        while start and view[start - 1].isalnum():
+        lowest = max(0, start - _LONG_WORD)
+        while start > lowest and view[start - 1].isalnum():
             start -= 1
-        end = word_end(view, end)
+        end = word_end(view[: end + _LONG_WORD], end)
         self.text = view[:start] + unshuffled(view[start:end]) + view[end:]
 
     def finding(self, span: Span) -> Span:
