@@ -23,7 +23,6 @@ def test_the_forms_of_hashes_are_pinned() -> None:
     assert ids.fingerprint("file", b"a.md", "1", "2") == (
         "09512c569751134f3598baa2f7671a4f1ef321a61b390ecf0dba08828684f071"
     )
-    assert ids.missing_fingerprint(b"a.md") == ids.fingerprint("missing", b"a.md")
     assert ids.content_hash(b"bread") == (
         "985604c2b60243122c24d4e18363e6434c535923be05f760204a1aef023aae9b"
     )

@@ -23,11 +23,6 @@ def fingerprint(*parts: str | bytes) -> str:
     return digest.hexdigest()
 
 
-def missing_fingerprint(key: bytes) -> str:
-    """The fingerprint of a document that is not there."""
-    return fingerprint("missing", key)
-
-
 def content_hash(data: bytes) -> str:
     """SHA-256 of a content in hex."""
     return hashlib.sha256(data).hexdigest()
