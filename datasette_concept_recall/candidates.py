@@ -51,6 +51,42 @@ class Candidates(Protocol):
         """How many items stand at a place or before it."""
 
 
+class Behind:
+    """Candidates, and behind all of them others that none of them is."""
+
+    def __init__(self, first: Candidates, behind: CandidateList) -> None:
+        self._first, self._behind = first, behind
+
+    def total_of(self, asked: int) -> int:
+        """How many items carry the asked name at this position; what is behind carries none."""
+        return self._first.total_of(asked)
+
+    def total(self, narrowing: Narrowing) -> int:
+        """How many items there are."""
+        return self._first.total(narrowing) + self._behind.total(narrowing)
+
+    def type_counts(self, narrowing: Narrowing) -> Counter[str]:
+        """How many items there are of each type."""
+        return self._first.type_counts(narrowing) + self._behind.type_counts(narrowing)
+
+    def project_counts(self, narrowing: Narrowing) -> Counter[Key | None]:
+        """How many items there are of each project id."""
+        return self._first.project_counts(narrowing) + self._behind.project_counts(narrowing)
+
+    def best(
+        self, narrowing: Narrowing, limit: int | None, after: RankKey | None
+    ) -> list[Candidate]:
+        """The first so many items behind a place, in rank order."""
+        first = self._first.best(narrowing, limit, after)
+        rest = None if limit is None else limit - len(first)
+        return [*first, *self._behind.best(narrowing, rest, after)]
+
+    def number_until(self, narrowing: Narrowing, place: RankKey) -> int:
+        """How many items stand at a place or before it."""
+        first = self._first.number_until(narrowing, place)
+        return first + self._behind.number_until(narrowing, place)
+
+
 class CandidateList:
     """Candidates one by one, ``found``: the plain statement of what `Candidates` promises."""
 

@@ -34,17 +34,28 @@ CONFIG = DatabaseConfig(
     },
 )
 
+_KNOWS_RECORDS = 2
+"""The version of the tables from which on whole records are in the full text."""
+
 _READ = ("document", "document_concept", "chunk", "chunk_concept")
+_FULL_TEXT = ("document", "chunk", "chunk_fts")
+_VECTORS = (*_FULL_TEXT, "generation", "index_version", "vector")
+_LAYERS = {*_FULL_TEXT, *_VECTORS}
 
 _FIRST_CHUNK = (
     "(select x.text from chunk x where x.generation_id = i.live_generation"
     " order by x.position limit 1)"
 )
 
+_OVERLAP = (
+    "coalesce((select max(b.end_offset) from chunk b where b.generation_id = c.generation_id"
+    " and b.position < c.position), 0)"
+)
+
 _PASSAGES = (
-    "select x.item, c.id, c.place, substr(c.text, 1 + max(0, coalesce((select max(b.end_offset)"
-    " from chunk b where b.generation_id = c.generation_id and b.position < c.position), 0)"
-    " - c.start_offset)) from (select d.id as item, (select c.id from chunk c"
+    "select x.item, c.id, c.place, substr(c.text, 1 + max(0, "
+    + _OVERLAP
+    + " - c.start_offset)) from (select d.id as item, (select c.id from chunk c"
     " left join chunk_concept l on l.chunk_id = c.id"
     " and l.concept_id in (select id from concept where name in (select value from json_each(?2)))"
     " where c.generation_id = d.live_generation group by c.id"
@@ -52,6 +63,12 @@ _PASSAGES = (
     " where d.id in (select value from json_each(?1))) x join chunk c on c.id = x.best"
 )
 
+
+_PASSAGE = (
+    "select d.id, c.id, c.place, substr(c.text, 1 + max(0, " + _OVERLAP + " - c.start_offset))"
+    " from chunk c join document d on d.live_generation = c.generation_id"
+    " where c.id in (select value from json_each(?))"
+)
 
 _PIECES = (
     "select c.text, c.start_offset, c.end_offset from document d join chunk c"
@@ -70,8 +87,10 @@ def is_index(reader: Reader) -> bool:
     return reader.rows("pragma application_id") == [(APPLICATION_ID,)]
 
 
-def with_passages(mapping: Mapping) -> Mapping:
-    """The mapping of `CONFIG` with what is special to an index."""
+def with_passages(mapping: Mapping, reader: Reader) -> Mapping:
+    """The mapping of `CONFIG` with what is special to an index. In one that an earlier version
+    wrote, and nobody brought up to date, only concepts are found."""
+    knows_records = reader.rows("pragma user_version")[0][0] >= _KNOWS_RECORDS
     concepts = mapping.concepts and replace(
         mapping.concepts,
         tables=(*mapping.concepts.tables, "document_concept"),
@@ -80,12 +99,14 @@ def with_passages(mapping: Mapping) -> Mapping:
     return replace(
         mapping,
         concepts=concepts,
-        tables=tuple(sorted({*mapping.tables, *_READ})),
-        sources=tuple(map(_of_index, mapping.sources)),
+        tables=tuple(sorted({*mapping.tables, *_READ, *(_LAYERS if knows_records else ())})),
+        sources=tuple(_of_index(source, knows_records) for source in mapping.sources),
+        full_text=_FULL_TEXT if knows_records else (),
+        vectors=_VECTORS if knows_records else (),
     )
 
 
-def _of_index(source: Source) -> Source:
+def _of_index(source: Source, knows_records: bool) -> Source:
     return replace(
         source,
         kinds=KINDS,
@@ -95,4 +116,6 @@ def _of_index(source: Source) -> Source:
         searched=(source.title, _FIRST_CHUNK),
         passages=_PASSAGES,
         pieces=_PIECES,
+        passage=_PASSAGE,
+        active="i.is_active" if knows_records else "",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .mapping import Concepts, Mapping, Source
+from .mapping import FULL_TEXT, Concepts, Mapping, Source
 from .reading import Reader, quote_identifier
 from .schema import Columns, columns_of_tables
 
@@ -36,7 +36,10 @@ _KNOWLEDGE_TABLES = (
     "documents",
     "document_sections",
     "document_section_concepts",
+    FULL_TEXT,
 )
+
+_SEARCHED = ("body", "source_type", "source_id")
 
 
 def read_knowledge(reader: Reader) -> Mapping:
@@ -52,6 +55,7 @@ def read_knowledge(reader: Reader) -> Mapping:
         has_projects=has_projects,
         has_project_links=has_projects
         and _has(columns, "project_concepts", "project_id", "concept_id"),
+        full_text=(FULL_TEXT,) if _has(columns, FULL_TEXT, *_SEARCHED) else (),
         all_kinds=KINDS,
     )
 

@@ -94,7 +94,9 @@ def find_mapping(reader: Reader) -> FoundMapping:
     schema = read_schema(reader)
     if is_index(reader):
         reason = "It is an index of documents, as this plugin writes it."
-        return FoundMapping(with_passages(build_mapping(reader, schema, CONFIG)[0]), (reason,))
+        return FoundMapping(
+            with_passages(build_mapping(reader, schema, CONFIG)[0], reader), (reason,)
+        )
     config, reasons = discover(reader, schema)
     if config is None:
         return FoundMapping(knowledge, reasons)

@@ -13,6 +13,9 @@ from typing import NamedTuple
 from .reading import quote_identifier
 from .schema import lowered
 
+FULL_TEXT = "kb_fts"
+"""The full-text table of a knowledge database."""
+
 
 @dataclass(frozen=True)
 class Concepts:
@@ -63,8 +66,10 @@ class Source:
     - ``relations``: the table of which item supersedes which, or None
     - ``passages``: where the text of an item is in pieces, a query for the piece of each that
       carries most of some concepts: of a JSON array of ids and one of names of concepts it makes
-      (item, number of the piece, its place in words, its text); and ``pieces`` one for all of an
-      item: of its id it makes (text, start, end), of which the next may repeat some
+      (item, number of the piece, its place in words, its text); ``passage`` the same for the pieces
+      of a JSON array of their numbers; and ``pieces`` one for all of an item: of its id it makes
+      (text, start, end), of which the next may repeat some
+    - ``active``: a condition under which an item still holds, besides its status; empty for none
     - ``link_item`` and ``link_concept`` (columns of the link table), ``ranked_by`` (the columns of
       each table on which the rank and the narrowing of an item depend) and ``parent`` (the table
       joined as ``p`` and the item's column that refers to it, or None), for the recall index
@@ -104,6 +109,8 @@ class Source:
     relations: str | None = None
     passages: str | None = None
     pieces: str | None = None
+    passage: str | None = None
+    active: str = ""
     link_item: str = ""
     link_concept: str = ""
     ranked_by: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -146,8 +153,10 @@ class Mapping:
     """The tables that recall reads in one database, as far as they exist.
 
     ``tables`` names them as they are spelled in the database. ``is_indexed`` tells that the recall
-    index is there and can be used. ``all_kinds`` are those of a knowledge database, which may be
-    asked for whether or not there are tables for them.
+    index is there and can be used. ``full_text`` are the tables that are read to search the words
+    of items, ``vectors`` those for their meaning, in lower case; empty: there is none.
+    ``all_kinds`` are those of a knowledge database, which may be asked for whether or not there
+    are tables for them.
     """
 
     tables: tuple[str, ...] = ()
@@ -156,6 +165,8 @@ class Mapping:
     has_projects: bool = False
     has_project_links: bool = False
     is_indexed: bool = False
+    full_text: tuple[str, ...] = ()
+    vectors: tuple[str, ...] = ()
     all_kinds: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -216,6 +227,8 @@ class Mapping:
             concepts=self.concepts if sees_names else None,
             sources=tuple(_seen(s, visible) for s in self.sources if visible.issuperset(s.tables)),
             has_projects=projects,
+            full_text=self.full_text if visible.issuperset(self.full_text) else (),
+            vectors=self.vectors if visible.issuperset(self.vectors) else (),
             has_project_links=projects and self.has_project_links and "project_concepts" in visible,
         )
 

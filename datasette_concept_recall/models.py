@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 SOURCE_TYPES = ("observation", "record", "document_gist", "document_section")
 """Every ``source_type`` of a knowledge database, in the order that breaks ties of rank (documents
 as one). Other databases have a type for each of their sources."""
+
+Layer = Literal["concept", "lexical", "semantic"]
+"""What finds items: the concepts that they carry, their words, or the meaning of their text."""
+
+Mode = Literal["auto", "concept", "lexical", "semantic"]
+"""Which layers are asked; ``auto``: the concepts, and the others when these found too little."""
+
+MODES: tuple[Mode, ...] = ("auto", "concept", "lexical", "semantic")
 
 Key = int | str
 """What tells the items of a source, the projects or the concepts of a database apart."""
@@ -40,19 +48,33 @@ class NearMiss(NamedTuple):
     distance: int
 
 
+class LayerHit(NamedTuple):
+    """Why an item was found: the place (from 1) that a layer gave it.
+
+    ``words`` are the words of its text that the question has too, ``similarity`` the cosine between
+    it and the question (-1 to 1), None of the layers that know none.
+    """
+
+    layer: Layer
+    rank: int
+    words: tuple[str, ...] = ()
+    similarity: float | None = None
+
+
 @dataclass(frozen=True)
 class ConceptMatch:
-    """One item that is tagged with at least one of the concepts asked for.
+    """One item that was found, nearly always by the concepts that it is tagged with.
 
     ``source_type`` is that of its source and ``kind`` what a person calls it. ``key`` are the
     values by which the row of ``item_table`` is addressed (in the spelling of the database), and
-    ``id`` is the only one of them, or all as a text. ``match_count`` (1 or more) is the length of
-    ``concepts``, which are in the order asked. ``body`` is empty for a document whose summary is
-    not reviewed. ``created_at`` is aware and in UTC, or None when missing or unreadable.
-    ``summary_status`` and ``summary_stale`` are None except for documents, ``status`` except for
-    records. ``superseded_by`` holds references such as ``"record:12"``. Of a document in an index
-    ``body`` is the chunk that carries most of the concepts, ``passage`` its number and ``place``
-    where in the document it stands, such as ``page 3``; both are None of other items.
+    ``id`` is the only one of them, or all as a text. ``match_count`` is the length of ``concepts``,
+    which are in the order asked: 0 of what only other layers found, which ``layers`` names.
+    ``body`` is empty for a document whose summary is not reviewed. ``created_at`` is aware and in
+    UTC, or None when missing or unreadable. ``summary_status`` and ``summary_stale`` are None
+    except for documents, ``status`` except for records. ``superseded_by`` holds references such as
+    ``"record:12"``. Of a document in an index ``body`` is the chunk that carries most of the
+    concepts, ``passage`` its number and ``place`` where in the document it stands, such as ``page
+    3``; both are None of other items.
     """
 
     source_type: str
@@ -73,6 +95,7 @@ class ConceptMatch:
     key: tuple[object, ...] = ()
     place: str | None = None
     passage: int | None = None
+    layers: tuple[LayerHit, ...] = ()
 
     @property
     def ref(self) -> str:
@@ -85,7 +108,8 @@ class RankKey(NamedTuple):
 
     ``fewness`` is minus the number of concepts carried, ``age`` minus the microseconds since the
     year 1 (`NO_INSTANT` when the time is unreadable), ``source`` the position of its source, all of
-    whose items have a whole number as ``id`` or all a text.
+    whose items have a whole number as ``id`` or all a text. What only other layers found has a
+    ``fewness`` of 0, and as ``age`` its rank (from 1) among that.
     """
 
     fewness: int
@@ -166,6 +190,7 @@ class RecallRequest:
     (None or less than 1: not at all) and ``after`` starts it behind that place. ``facets`` asks
     for the counts by type and project as well. With a ``budget`` (tokens, 1 or more) the answer
     is what of it fits into a context of that size. Without ``near_misses`` none are looked for.
+    ``mode`` says which layers answer.
     """
 
     text: str = ""
@@ -177,6 +202,7 @@ class RecallRequest:
     facets: bool = False
     budget: int | None = None
     near_misses: bool = True
+    mode: Mode = "concept"
 
 
 @dataclass(frozen=True)
@@ -192,6 +218,8 @@ class RecallResult:
     ``unknown`` are the names given that are no concepts, ``near_misses`` those that the text nearly
     names; nothing is recalled for them. With a budget, ``context`` is there, the
     matches are those in it, and the place to go on from is behind the last item looked at.
+    ``wants_layers`` tells that concepts found less than was asked for, and that the request lets
+    the other layers answer, which were not asked yet.
     """
 
     concepts: list[str]
@@ -209,3 +237,4 @@ class RecallResult:
     warnings: list[str] = field(default_factory=list)
     context: Context | None = None
     near_misses: list[NearMiss] = field(default_factory=list)
+    wants_layers: bool = False

@@ -174,7 +174,7 @@ def _match(candidate: Candidate, source: Source, row: tuple[Any, ...]) -> Concep
     created, title, body, summary_status, summary_stale, status, *key = row
     return ConceptMatch(
         source_type=candidate.source_type,
-        id=_shown_id(key),
+        id=shown_id(key),
         project_id=candidate.project_id,
         project=None,
         title=as_text(title),
@@ -190,7 +190,7 @@ def _match(candidate: Candidate, source: Source, row: tuple[Any, ...]) -> Concep
     )
 
 
-def _shown_id(key: Sequence[object]) -> Key:
+def shown_id(key: Sequence[object]) -> Key:
     """The only value of a key when it is a number or a text, otherwise a JSON array of all."""
     if len(key) == 1 and isinstance(key[0], int | str):
         return key[0]
@@ -211,6 +211,21 @@ def _superseded_by(reader: Reader, source: Source, ids: str) -> dict[Key, tuple[
     ):
         newer[old] = (*newer.get(old, ()), f"{source.name}:{new}")
     return newer
+
+
+def passages_of(
+    reader: Reader, mapping: Mapping, pieces: Iterable[int]
+) -> dict[Key, dict[str, Any]]:
+    """Item id -> what is shown of it where these pieces of its text are to be shown."""
+    wanted = json_list(pieces)
+    if wanted == "[]":
+        return {}
+    return {
+        item: {"passage": piece, "place": as_text(place), "body": as_text(text)}
+        for source in mapping.sources
+        if source.passage is not None
+        for item, piece, place, text in reader.rows(source.passage, wanted)
+    }
 
 
 def _passages(

@@ -1,6 +1,8 @@
 """The one pipeline: text and names to concepts, concepts to candidates, candidates to matches.
 
-The page, the JSON API, the command line and the library functions all call `recall`.
+Where concepts find less than was asked for the other layers are asked, and what these found comes
+behind. They may have to look into another database, so that is done between two calls. The page,
+the JSON API, the command line and the library functions all call `recall`.
 """
 
 from __future__ import annotations
@@ -8,13 +10,15 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from . import recall as stages
+from .beside import Beside, Looked, beside
 from .budgeting import fit
-from .candidates import CandidateList, Candidates, Narrowing
+from .candidates import Behind, CandidateList, Candidates, Narrowing
 from .errors import NO_TOKEN, BadParameter
+from .layered import Layers
 from .mapping import Mapping
 from .matching import ConceptMatcher
 from .models import (
@@ -29,8 +33,11 @@ from .models import (
     RecallRequest,
     RecallResult,
 )
+from .question_words import NOT_TOPICAL
+from .ranking import RANK_CONSTANT
 from .reading import Reader, reading
 from .recall_index import find_in_index
+from .topical import Question, question_of
 from .vocabulary import Knowledge, Vocabulary, vocabulary_of
 
 _SLOW_SECONDS = 0.25
@@ -58,13 +65,16 @@ def recall(
     *,
     vocabulary: Vocabulary | None = None,
     visible: Container[str] | None = None,
+    layers: Layers | None = None,
+    fusion: Fusion | None = None,
 ) -> RecallResult:
     """Answers a request from one snapshot of the database; nothing is ever written.
 
     ``visible`` holds the tables the asker may see (None: all): what is in others is neither
-    returned nor counted. Raises `UnknownProject` before anything else when the project to narrow
-    to is not there, `BadParameter` when the place to go on from is of another database, and
-    `sqlite3.Error` when the database cannot be read or a time limit ends it.
+    returned nor counted. ``layers`` are what other layers found where an answer without them wanted
+    them, ``fusion`` how they become one order. Raises `UnknownProject` before anything else when
+    the project to narrow to is not there, `BadParameter` when the place to go on from is of another
+    database, and `sqlite3.Error` when the database cannot be read or a time limit ends it.
     """
     with reading(conn) as reader:
         knowledge = vocabulary_of(vocabulary).knowledge(reader)
@@ -81,12 +91,17 @@ def recall(
         keys = stages.NOTHING_ASKED
         if asked:
             keys = stages.asked_keys(reader, mapping.concepts, asked, knowledge.names_are_plain)
-        warnings: list[str] = []
+        warnings: list[str] = [] if layers is None else list(layers.warnings)
+        fusion = fusion or Fusion()
 
         def answered(mapping: Mapping) -> _Answer:
-            found = _find(reader, mapping, keys, warnings)
+            found: Candidates = CandidateList([])
+            if request.mode in ("auto", "concept"):
+                found = _find(reader, mapping, keys, warnings)
             answer = _Answer(request, asked, found, projects)
-            answer.read(lambda some: stages.fill(reader, mapping, some, asked, projects))
+            if layers is not None:
+                answer.add(reader, mapping, layers, fusion)
+            answer.read(lambda some: answer.filled(reader, mapping, some))
             return answer
 
         try:
@@ -108,6 +123,7 @@ def recall(
             unknown=[name for name in request.names if not knowledge.matcher.resolve(name)],
             warnings=warnings,
             context=answer.context,
+            wants_layers=layers is None and answer.wants_layers(),
             # At the end, since no time limit of the database should be spent on it.
             near_misses=_near_misses(knowledge, request, mentions),
         )
@@ -160,6 +176,21 @@ def _asked_names(
     return [stages.AskedName(name, spellings) for spellings, name in asked.items()]
 
 
+@dataclass(frozen=True)
+class Fusion:
+    """How the lists of layers become one: ``k`` as in `ranking.reciprocal_rank_fusion`, and what
+    the ranks of each layer count (0 or more). ``not_topical`` are the words that admit nothing."""
+
+    k: float = RANK_CONSTANT
+    lexical: float = 1.0
+    semantic: float = 1.0
+    not_topical: Container[str] = NOT_TOPICAL
+
+    def question(self, text: str) -> Question:
+        """What is asked by a text."""
+        return question_of(text, self.not_topical)
+
+
 _Fill = Callable[[Sequence[Candidate]], list[ConceptMatch]]
 
 
@@ -186,6 +217,45 @@ class _Answer:
         project = request.project
         project_ids = None if project is None else projects.ids(project)
         self._narrowing = Narrowing(request.types, project_ids)
+        self._beside = Beside()
+
+    def add(self, reader: Reader, mapping: Mapping, layers: Layers, fusion: Fusion) -> None:
+        """Puts what other layers found behind what concepts found."""
+        taken = {found.key[2:] for found in self._found.best(self._narrowing, None, None)}
+        question = fusion.question(self._request.text)
+        looked = Looked(reader, mapping, question, self._narrowing, taken)
+        self._beside = beside(looked, layers, fusion.k)
+        self._found = Behind(self._found, CandidateList(self._beside.candidates))
+
+    def wants_layers(self) -> bool:
+        """Whether there is room for what other layers would find, and the request asks them."""
+        request, limit = self._request, self._request.limit
+        if request.mode == "concept" or not request.text.strip():
+            return False
+        if request.mode != "auto" or limit is None or limit < 1:
+            return True
+        if self.context is not None and (self.next_key or self.context.skipped):
+            return False
+        return self.total() < limit
+
+    def filled(
+        self, reader: Reader, mapping: Mapping, some: Sequence[Candidate]
+    ) -> list[ConceptMatch]:
+        """The matches of some candidates. What other layers found says so, and shows the piece of
+        its text that they found."""
+        matches = stages.fill(reader, mapping, some, self._asked, self._projects)
+        places = [candidate.key[2:] for candidate in some]
+        pieces = self._beside.pieces
+        shown = stages.passages_of(
+            reader, mapping, [pieces[place] for place in places if place in pieces]
+        )
+        hits = self._beside.hits
+        return [
+            replace(match, layers=hits[place], **shown.get(place[1], {}))
+            if place in hits
+            else match
+            for match, place in zip(matches, places, strict=True)
+        ]
 
     def names(self) -> list[str]:
         return [name.name for name in self._asked]

@@ -116,6 +116,7 @@ def indexing(
     from datasette_concept_recall.indexing.kinds import built_in
 
     options.setdefault("clock", store.clock)
+    options.setdefault("rendering", "statement")  # so that what is embedded can be read in a test
     return Service(store, built_in() if indexers is None else indexers, **options)
 
 

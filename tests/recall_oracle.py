@@ -182,6 +182,7 @@ def observations(conn: sqlite3.Connection) -> list[Row]:
             "superseded_by": newer(conn, "observation", row["id"]),
             "place": None,
             "passage": None,
+            "layers": (),
             "tags": tags(conn, "observation_concepts", "observation_id", row["id"]),
         }
         for row in rows(conn, "observations")
@@ -204,6 +205,7 @@ def records(conn: sqlite3.Connection) -> list[Row]:
             "superseded_by": newer(conn, "record", row["id"]),
             "place": None,
             "passage": None,
+            "layers": (),
             "tags": tags(conn, "record_concepts", "record_id", row["id"]),
         }
         for row in rows(conn, "records")
@@ -231,6 +233,7 @@ def sections(conn: sqlite3.Connection) -> list[Row]:
             "superseded_by": (),
             "place": None,
             "passage": None,
+            "layers": (),
             "tags": tags(conn, "document_section_concepts", "section_id", row["id"]),
         }
         found.append(item)

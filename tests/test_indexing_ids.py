@@ -19,7 +19,7 @@ MODEL = EmbedderIdentity(
 
 def test_the_forms_of_hashes_are_pinned() -> None:
     """These literals may only change together with the version of the metadata."""
-    assert ids.METADATA_VERSION == "1"
+    assert ids.METADATA_VERSION == "2"
     assert ids.fingerprint("file", b"a.md", "1", "2") == (
         "09512c569751134f3598baa2f7671a4f1ef321a61b390ecf0dba08828684f071"
     )
@@ -31,10 +31,10 @@ def test_the_forms_of_hashes_are_pinned() -> None:
 
 def test_the_signature_is_pinned() -> None:
     """Its parts, in their order, with a bar between them."""
-    assert ids.signature(MODEL, EffectiveSize(512, 300)) == "1|p|v|m|local|h|s|t|512|512|300"
+    assert ids.signature(MODEL, EffectiveSize(512, 300)) == "2|p|v|m|local|h|s|t|512|512|300"
     assert ids.signature(MODEL, EffectiveSize(512, 300), "mail:1").endswith("|512|300|mail:1")
     without = ids.signature(ids.WITHOUT_EMBEDDER, EffectiveSize(2000, 200))
-    assert without == "1|none||||||characters|0|2000|200"
+    assert without == "2|none||||||characters|0|2000|200"
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,13 @@ LAYERS = [
     for row in (
         "errors models",
         "timestamps folding automaton boundaries matching excerpts near_names near_misses "
-        "budgeting bitmaps ranking merging candidates rendering config identifiers wikilinks "
-        "pieces periods labels charts",
-        "reading opening schema mapping index_schema discovery knowledge_schema concept_table "
-        "index_mapping "
-        "mapped canned_sql vocabulary recall changes recall_index lexical semantic",
-        "search concepts concept_detail related items inspecting indexing embedders index_building "
-        "optimizing decision_records demo",
+        "budgeting bitmaps ranking merging candidates rendering retrieval_metrics config "
+        "identifiers wikilinks pieces periods labels charts question_words topical layered",
+        "reading opening schema mapping liveness references index_schema discovery "
+        "knowledge_schema concept_table index_mapping "
+        "mapped canned_sql vocabulary recall changes recall_index lexical semantic beside",
+        "search concepts concept_detail related items inspecting indexing embedders fallbacks "
+        "query_vectors layer_search index_building optimizing decision_records demo",
         "hookspecs compat paths instances registered keeping access sql_functions queries "
         "starting guards parameters presenting asking filters facets page rows concept_list "
         "concept_page views document_page document_views source_page source_views menus jumping "
@@ -53,7 +53,7 @@ IMPORTERS = {
     "click": {"cli", "index_cli", "index_printing", "printing", "starting"},
     "yaml": {"printing"},
     "sqlite_utils": {"demo", "cli"},
-    "numpy": {"lexical", "semantic", "embedders"},
+    "numpy": {"semantic", "embedders", "query_vectors"},
     "rapidfuzz": {"near_misses"},
     # What reads documents.
     "bs4": {"indexing"},

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Protocol
 
 from ..matching import ConceptMatcher
+from ..rendering import DEFAULT_RENDERING, RecordText, Rendering, embedding_text, search_text
 from .chunking import cut
 from .documents import Attempt, Documents, Known, Piece, Redaction
 from .embedding import Embedder, EmbedderFailure, dimensions_of, embed
@@ -57,19 +58,22 @@ class Stopped(Exception):
 @dataclass
 class Tools:
     """What documents of a run are made with. ``stop`` tells that the run is to stop; ``matcher``
-    gives what knows the names of all concepts."""
+    gives what knows the names of all concepts, ``rendering`` what of a record is embedded."""
 
     size: Size
     embedder: Embedder | None = None
+    rendering: Rendering = DEFAULT_RENDERING
     matcher: Callable[[], ConceptMatcher] = lambda: ConceptMatcher(())
     stop: Callable[[], bool] = lambda: False
 
 
 @dataclass
 class _Text:
-    """The text of a document, gathered while it is cut, and what the filter took out of it."""
+    """The text of a document, gathered while it is cut, and what the filter took out of it;
+    ``record`` is what is known of it besides."""
 
     extracted: Extracted
+    record: RecordText
     report: Report = field(default_factory=Report)
     parts: list[str] = field(default_factory=list)
     length: int = 0
@@ -130,7 +134,9 @@ class DocumentRun:
             self._check_unchanged(entry)
             self._documents.refresh(known, self._version, entry)
             return Result.UNCHANGED
-        text = _Text(opened.extract())
+        extracted = opened.extract()
+        title = storable(extracted.title or entry.title)
+        text = _Text(extracted, opened.record or RecordText("", subject=title))
         try:
             if self._tools.embedder is None:
                 self._at_once(entry, opened, text)
@@ -152,15 +158,19 @@ class DocumentRun:
             attempt = self._documents.begin_attempt(
                 self._version, entry, opened.content_hash, opened.kind
             )
-            pieces = (Piece(n, chunk, None) for n, chunk in enumerate(chunks))
-            self._documents.write(attempt, pieces)
+            context = search_text(text.record)
+            self._documents.write(
+                attempt,
+                (Piece(n, c, context, text_hash(c.text)) for n, c in enumerate(chunks)),
+            )
             self._complete(attempt, entry, opened, text, [(c.start, c.end) for c in chunks])
 
     def _in_batches(self, entry: Entry, opened: Opened, text: _Text, embedder: Embedder) -> None:
         attempt = self._documents.begin_attempt(
             self._version, entry, opened.content_hash, opened.kind
         )
-        batches = _Batches(self._store, self._documents, self._version, attempt, embedder)
+        sent = _Sent(text.record, self._tools.rendering, embedder)
+        batches = _Batches(self._store, self._documents, self._version, attempt, embedder, sent)
         try:
             for chunk in cut(text.segments(), text.extracted.strategy, self._tools.size):
                 batches.add(chunk)
@@ -205,6 +215,7 @@ class DocumentRun:
             entry,
             title=storable(text.extracted.title) if text.extracted.title else None,
             kind=opened.kind,
+            record=text.record,
             concepts=concepts,
             redactions=text.redactions(),
         )
@@ -287,6 +298,23 @@ def _known_spelling(name: str, matcher: ConceptMatcher) -> str:
     return name if not known or name in known else known[0]
 
 
+class _Sent:
+    """The texts of one document as an embedder is given them: each chunk with what is known of its
+    document, of which the last lines are left out where the embedder would not take them."""
+
+    def __init__(self, record: RecordText, rendering: Rendering, embedder: Embedder) -> None:
+        self._record, self._rendering, self._embedder = record, rendering, embedder
+        self.context = search_text(record)
+
+    def text(self, chunk: Chunk) -> str:
+        """The text that is embedded for a chunk."""
+        rendered = embedding_text(replace(self._record, statement=chunk.text), self._rendering)
+        limit = self._embedder.identity.token_limit
+        while limit and rendered != chunk.text and self._embedder.count_tokens(rendered) > limit:
+            rendered = max(chunk.text, rendered.rpartition("\n")[0], key=len)
+        return rendered
+
+
 class _Batches:
     """Chunks on their way into an attempt: what has a stored vector takes it over, the rest waits
     until the embedder is given as many texts as it takes at once.
@@ -301,11 +329,12 @@ class _Batches:
         version: Version,
         attempt: Attempt,
         embedder: Embedder,
+        sent: _Sent,
     ) -> None:
         self._store, self._documents, self._version = store, documents, version
-        self._attempt, self._embedder = attempt, embedder
+        self._attempt, self._embedder, self._sent = attempt, embedder, sent
         self.dimensions = version.dimensions
-        self._waiting: list[tuple[int, Chunk, bytes]] = []
+        self._waiting: list[tuple[int, Chunk, str, bytes]] = []
         self._stored = documents.has_vectors(attempt.document_id, embedder.identity.name)
         self.spans: list[tuple[int, int]] = []
         self.failure: EmbedderFailure | None = None
@@ -317,7 +346,8 @@ class _Batches:
 
     def add(self, chunk: Chunk) -> None:
         """Takes the next chunk of the document."""
-        self._waiting.append((len(self.spans), chunk, text_hash(chunk.text)))
+        text = self._sent.text(chunk)
+        self._waiting.append((len(self.spans), chunk, text, text_hash(text)))
         self.spans.append((chunk.start, chunk.end))
         if len(self._waiting) >= self._embedder.batch_size:
             self.finish()
@@ -330,12 +360,16 @@ class _Batches:
         vectors = self._documents.stored_vectors(
             self._attempt.document_id,
             self._embedder.identity.name,
-            [mark for _, _, mark in waiting],
+            [mark for *_, mark in waiting],
         )
-        missing = {mark: chunk.text for _, chunk, mark in waiting if mark not in vectors}
+        missing = {mark: text for _, _, text, mark in waiting if mark not in vectors}
         if missing and self.failure is None:
             vectors |= self._embed(missing)
-        pieces = [Piece(n, c, vectors[mark]) for n, c, mark in waiting if mark in vectors]
+        pieces = [
+            Piece(n, chunk, self._sent.context, mark, vectors[mark])
+            for n, chunk, _, mark in waiting
+            if mark in vectors
+        ]
         if pieces:
             self._documents.write(self._attempt, pieces)
             self._stored = True

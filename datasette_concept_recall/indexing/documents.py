@@ -8,11 +8,12 @@ document exist in each version of an index.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from ..rendering import RecordText, as_json, from_json, names_of, search_text
+from ..topical import MOST_IN_NAME, in_words
 from .carried import Carried
-from .ids import text_hash
 from .models import Chunk, Entry, Location
 from .places import describe
 from .store import Store, forget_unused_concepts
@@ -46,11 +47,14 @@ class Attempt:
 
 
 class Piece(NamedTuple):
-    """A chunk as it is written, with its position and its vector (float32) if there is one."""
+    """A chunk as it is written: its position, what is known of its document as a text that is
+    searched with it, the hash of the text that is embedded, and its vector (float32) if any."""
 
     position: int
     chunk: Chunk
-    vector: bytes | None
+    context: str
+    text_hash: bytes
+    vector: bytes | None = None
 
 
 class Redaction(NamedTuple):
@@ -190,7 +194,7 @@ class Documents:
         conn = self.store.conn
         waiting = conn.execute(
             "select id from chunk where generation_id = ? and position < 0 and text_hash = ?",
-            [attempt.id, text_hash(piece.chunk.text)],
+            [attempt.id, piece.text_hash],
         ).fetchone()
         if waiting is None:
             return False
@@ -200,6 +204,10 @@ class Documents:
             " first = ?, last = ?, part = ?, place = ? where id = ?",
             [piece.position, chunk.start, chunk.end, *place, describe(place), waiting[0]],
         )
+        conn.execute(
+            "update chunk set text = ?1, context = ?2 where id = ?3 and (text, context) <> (?1, ?2)",
+            [chunk.text, piece.context, waiting[0]],
+        )
         return True
 
     def _insert(self, attempt: Attempt, pieces: Sequence[Piece]) -> None:
@@ -207,16 +215,17 @@ class Documents:
         conn = self.store.conn
         values = [
             value
-            for position, chunk, _ in pieces
+            for position, chunk, context, text_hash, _ in pieces
             for value in (
                 *(attempt.id, position, chunk.start, chunk.end, *chunk.place),
-                *(describe(chunk.place), chunk.text, text_hash(chunk.text)),
+                *(describe(chunk.place), chunk.text, context, text_hash),
             )
         ]
         row = f"({', '.join('?' * (len(values) // len(pieces)))})"
         conn.execute(
             "insert into chunk (generation_id, position, start_offset, end_offset, unit, first,"
-            " last, part, place, text, text_hash) values " + ", ".join([row] * len(pieces)),
+            " last, part, place, text, context, text_hash) values "
+            + ", ".join([row] * len(pieces)),
             values,
         )
         conn.executemany(
@@ -237,6 +246,7 @@ class Documents:
         *,
         title: str | None,
         kind: str,
+        record: RecordText,
         concepts: Mapping[str, Sequence[int]],
         redactions: Sequence[Redaction] = (),
     ) -> None:
@@ -260,7 +270,8 @@ class Documents:
                 "insert into redaction (generation_id, family, place, removed) values (?, ?, ?, ?)",
                 [[attempt.id, *redaction] for redaction in redactions],
             )
-            self._describe(attempt.document_id, entry, title, kind)
+            self._describe(attempt.document_id, entry, title, kind, as_json(record))
+            self._name(attempt.document_id, record)
             if version.state == "live":
                 self._show(attempt.document_id, attempt.id, count)
             self._troubles.forget(version.source_id, entry.key)
@@ -280,17 +291,34 @@ class Documents:
         )
         self._carried.show(document_id)
 
-    def _describe(self, document_id: int, entry: Entry, title: str | None, kind: str) -> None:
+    def _describe(
+        self, document_id: int, entry: Entry, title: str | None, kind: str, record: str
+    ) -> None:
         conn = self.store.conn
         conn.execute(
             "update document set key = ?, title = ?, names_itself = ?, kind = ?, path = ?,"
-            " created_at = ?, orphaned_in = null, is_unverified = 0 where id = ?",
+            " created_at = ?, item_table = ?, is_active = ?, record = ?, orphaned_in = null,"
+            " is_unverified = 0 where id = ?",
             [
                 *(entry.key, title or entry.title, title is not None, kind, entry.path),
-                *(entry.created_at, document_id),
+                *(entry.created_at, entry.item_table, entry.is_active, record, document_id),
             ],
         )
         self._locate(document_id, entry.locations)
+
+    def _name(self, document_id: int, record: RecordText) -> None:
+        """Notes by which names a question may call what a document is about."""
+        conn = self.store.conn
+        words = {in_words(name) for name in names_of(record)}
+        conn.execute("delete from document_name where document_id = ?", [document_id])
+        conn.executemany(
+            "insert into document_name (document_id, name) values (?, ?)",
+            [
+                (document_id, name)
+                for name in sorted(words)
+                if name and name.count(" ") < MOST_IN_NAME
+            ],
+        )
 
     def _locate(self, document_id: int, locations: Sequence[Location]) -> None:
         conn = self.store.conn
@@ -320,19 +348,44 @@ class Documents:
     def refresh(self, known: Known, version: Version, entry: Entry) -> None:
         """That a document is what it was, though it was touched, moved or renamed."""
         with self.store.writing() as conn:
+            self._rename(known, entry)
             conn.execute(
                 "update generation set fingerprint = ?, size = ? where id = ?",
                 [entry.fingerprint, entry.size, known.generation_id],
             )
             conn.execute(
-                "update document set key = ?, path = ?, created_at = ?, orphaned_in = null,"
-                " is_unverified = 0, problem = null,"
+                "update document set key = ?, path = ?, created_at = ?, item_table = ?,"
+                " is_active = ?, orphaned_in = null, is_unverified = 0, problem = null,"
                 " title = case when names_itself then title else ? end where id = ?",
-                [entry.key, entry.path, entry.created_at, entry.title, known.document_id],
+                [
+                    *(entry.key, entry.path, entry.created_at, entry.item_table),
+                    *(entry.is_active, entry.title, known.document_id),
+                ],
             )
             self._drop(known.document_id, version.id, complete=False)
             self._locate(known.document_id, entry.locations)
             self._troubles.forget(version.source_id, entry.key)
+
+    def _rename(self, known: Known, entry: Entry) -> None:
+        """What the title of a document is to its text when it is a new one and not in the text:
+        the full text follows it, vectors stay as they are."""
+        conn = self.store.conn
+        row = conn.execute(
+            "select record from document where id = ? and not names_itself and title <> ?",
+            [known.document_id, entry.title],
+        ).fetchone()
+        record = row and from_json(row[0])
+        if not record or not record.subject or entry.item_table:
+            return
+        record = replace(record, subject=entry.title)
+        conn.execute(
+            "update document set record = ? where id = ?", [as_json(record), known.document_id]
+        )
+        self._name(known.document_id, record)
+        conn.execute(
+            "update chunk set context = ? where generation_id = ?",
+            [search_text(record), known.generation_id],
+        )
 
     def is_located(self, document_id: int, locations: Sequence[Location]) -> bool:
         """Whether a document is noted to be in exactly these places."""
@@ -385,9 +438,16 @@ class Documents:
         ((documents,),) = self.store.rows("select count(*) from document")
         with self.store.writing() as conn:
             forget_unused_concepts(conn)
+            conn.execute(
+                "delete from live_change where id <= (select max(id) from live_change) - ?",
+                [_CHANGES_KEPT],
+            )
             if changed * _COMPACT_PART >= documents:
                 conn.execute("insert into chunk_fts (chunk_fts) values ('optimize')")
 
+
+_CHANGES_KEPT = 10_000
+"""So many of the latest changes are remembered for those who hold vectors in memory."""
 
 _COMPACT_PART = 5
 """After a run that changed a fifth of the documents the full text is rewritten."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-METADATA_VERSION = "1"
+METADATA_VERSION = "2"
 """To be raised when chunks of an older plugin should not stand beside those of this one."""
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ..rendering import RecordText
+
 Unit = Literal["page", "slide", "row", "line"]
 """What the numbers of a place count, from 1."""
 
@@ -89,7 +91,8 @@ class Entry:
 
     ``key`` tells it apart within its source and is compared byte for byte. ``fingerprint`` differs
     when the document may have changed. ``path`` is where a person finds it, ``created_at`` its own
-    time (ISO 8601, UTC), ``size`` in bytes.
+    time (ISO 8601, UTC), ``size`` in bytes. Of a row ``item_table`` is its table in lower case; what
+    is not ``is_active`` was superseded, or holds no longer for another reason.
     """
 
     key: bytes
@@ -99,6 +102,8 @@ class Entry:
     created_at: str | None = None
     size: int = 0
     locations: tuple[Location, ...] = ()
+    item_table: str | None = None
+    is_active: bool = True
 
     def __post_init__(self) -> None:
         if not (self.title.isascii() and self.path.isascii()):
@@ -109,12 +114,14 @@ class Entry:
 @dataclass(frozen=True)
 class Opened:
     """A document whose content is at hand. ``content_hash`` is the SHA-256 of it in hex;
-    ``extract`` reads the text and may raise `DocumentFailure`. ``kind`` is what recall calls it."""
+    ``extract`` reads the text and may raise `DocumentFailure`. ``kind`` is what recall calls it,
+    ``record`` what is known of it besides its text."""
 
     content_hash: str
     kind: Literal["note", "file", "mail", "row"]
     extract: Callable[[], Extracted]
     tags: tuple[str, ...] = ()
+    record: RecordText | None = None
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..matching import ConceptMatcher
+from ..rendering import DEFAULT_RENDERING, Rendering
 from .clock import Clock, SystemClock
 from .document_run import Tools
 from .documents import Documents
 from .embedding import Embedder
 from .failures import DocumentFailure, SourceUnreachable
-from .ids import WITHOUT_EMBEDDER, effective_size, signature
+from .ids import DEFAULT_TOKENS, WITHOUT_EMBEDDER, effective_size, signature
 from .linking import link_new_names, names_of
 from .models import Size
 from .passes import SHARE_SECONDS, Ask, Outcome, Pass, Queue, Share
@@ -64,8 +65,8 @@ class Service:
 
     It belongs to one thread; only `ask`, `stop` and what trackers call may come from others.
     ``embedder`` is None for an index without vectors, and ``embedder_problem`` says why one that
-    is configured cannot be had. ``knowledge`` are databases whose concepts are looked for in all
-    texts. ``progressed`` is called after each document, ``told`` with messages for the user.
+    is configured cannot be had. ``rendering`` is what of a record is embedded, ``knowledge`` are
+    databases whose concepts are looked for in all texts. ``progressed`` is called after each document, ``told`` with messages for the user.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Service:
         *,
         embedder: Embedder | None = None,
         embedder_problem: str | None = None,
+        rendering: Rendering = DEFAULT_RENDERING,
         knowledge: Iterable[Path] = (),
         clock: Clock | None = None,
         share_seconds: float | None = SHARE_SECONDS,
@@ -83,7 +85,7 @@ class Service:
     ) -> None:
         self.store, self.queue = store, Queue()
         self._indexers, self._embedder = indexers, embedder
-        self._embedder_problem = embedder_problem
+        self._embedder_problem, self._rendering = embedder_problem, rendering
         self._knowledge = tuple(knowledge)
         self.clock = clock or SystemClock()
         self._share_seconds = share_seconds
@@ -244,11 +246,14 @@ class Service:
     def _size(self, source: SourceRow) -> tuple[Size, str]:
         identity = self._embedder.identity if self._embedder else WITHOUT_EMBEDDER
         options = source.options
-        size = effective_size(
-            identity, int(options.get("chunk_size", 0)), options.get("chunk_overlap")
-        )
+        limit = int(options.get("chunk_size", 0))
+        if identity.token_limit and self._rendering != "statement":
+            largest = min(identity.token_limit, DEFAULT_TOKENS) * 3 // 4  # the rest is for context
+            limit = min(limit or largest, largest)
+        size = effective_size(identity, limit, options.get("chunk_overlap"))
         count = self._embedder.count_tokens if self._embedder and identity.token_limit else None
-        mark = signature(identity, size, *self._signature_of(source))
+        more = (f"rendering:{self._rendering}",) if self._embedder else ()
+        mark = signature(identity, size, *more, *self._signature_of(source))
         return Size(size.limit, size.overlap, count), mark
 
     def _signature_of(self, source: SourceRow) -> tuple[str, ...]:
@@ -296,7 +301,13 @@ class Service:
             source=source,
             version=version,
             run_id=run_id,
-            tools=Tools(size, self._embedder, self._known, lambda: self._must_stop(source.id)),
+            tools=Tools(
+                size,
+                self._embedder,
+                self._rendering,
+                self._known,
+                lambda: self._must_stop(source.id),
+            ),
             share=share,
             pass_=pass_,
             removes_later=indexer.removes_later,

@@ -218,7 +218,58 @@ join source on source.id = document.source_id
 join chunk on chunk.generation_id = document.live_generation;
 """
 
-MIGRATIONS = (_M001_FIRST_TABLES,)
+_M002_WHOLE_RECORDS = """
+alter table document add column item_table text;
+alter table document add column is_active integer not null default 1;
+alter table document add column record text not null default '';
+alter table chunk add column context text not null default '';
+
+drop trigger chunk_inserted;
+drop trigger chunk_deleted;
+drop trigger chunk_updated;
+drop table chunk_fts;
+create virtual table chunk_fts using fts5 (
+    text, context, content = 'chunk', content_rowid = 'id',
+    tokenize = 'porter unicode61 remove_diacritics 2'
+);
+insert into chunk_fts (chunk_fts) values ('rebuild');
+create trigger chunk_inserted after insert on chunk begin
+    insert into chunk_fts (rowid, text, context) values (new.id, new.text, new.context);
+end;
+create trigger chunk_deleted after delete on chunk begin
+    insert into chunk_fts (chunk_fts, rowid, text, context)
+    values ('delete', old.id, old.text, old.context);
+end;
+create trigger chunk_updated after update of text, context on chunk begin
+    insert into chunk_fts (chunk_fts, rowid, text, context)
+    values ('delete', old.id, old.text, old.context);
+    insert into chunk_fts (rowid, text, context) values (new.id, new.text, new.context);
+end;
+
+create table document_name (
+    document_id integer not null references document (id) on delete cascade,
+    name text not null,
+    primary key (document_id, name)
+) without rowid;
+create index document_name_by_name on document_name (name);
+
+create table live_change (
+    id integer primary key autoincrement,
+    document_id integer not null
+);
+create trigger document_changed after update of
+    source_id, kind, item_table, is_active, live_generation on document
+when (old.source_id, old.kind, old.item_table, old.is_active, old.live_generation)
+    is not (new.source_id, new.kind, new.item_table, new.is_active, new.live_generation)
+begin
+    insert into live_change (document_id) values (new.id);
+end;
+create trigger document_deleted after delete on document begin
+    insert into live_change (document_id) values (old.id);
+end;
+"""
+
+MIGRATIONS = (_M001_FIRST_TABLES, _M002_WHOLE_RECORDS)
 
 
 def is_index(conn: sqlite3.Connection) -> bool:

@@ -13,6 +13,7 @@ from ...mapping import Mapping
 from ...reading import Reader
 from ...schema import Schema, Table, lowered, read_schema
 from ..failures import SourceUnreachable
+from .row_about import AboutRows, about_rows
 from .row_tables import Described, Tags
 
 _INDEX_TABLES = ("source", "document", "generation", "chunk")
@@ -53,7 +54,8 @@ def plan_of(reader: Reader, path: Path, named: dict[str, str] | None) -> Plan:
         if problem:
             problems.append(problem)
             continue
-        described = _described(table, body, tuple(_tags(mapping, table)))
+        about = about_rows(reader, mapping, table)
+        described = _described(table, body, tuple(_tags(mapping, table)), about)
         if described.texts or described.title or named is not None:
             tables[table.name] = described
     return Plan(tables, tuple(problems))
@@ -81,7 +83,9 @@ def _problem(table: Table | None, name: str, body: str) -> str | None:
     return f"{name} has no column {body}" if body and not table.column(body) else None
 
 
-def _described(table: Table, body: str, tags: tuple[Tags, ...]) -> Described:
+def _described(
+    table: Table, body: str, tags: tuple[Tags, ...], about: AboutRows | None
+) -> Described:
     """What the columns of a table are for; a ``body`` that was named is the only text."""
     title, created = title_column(table), created_column(table)
     given = table.column(body) if body else None
@@ -96,7 +100,7 @@ def _described(table: Table, body: str, tags: tuple[Tags, ...]) -> Described:
         and column.name not in (title, found, created)
     )
     texts = (*([found] if found else []), *([] if given else others))
-    return Described(table, title, found, texts, created, tags)
+    return Described(table, title, found, texts, created, tags, about)
 
 
 def _tags(mapping: Mapping, table: Table) -> Iterator[Tags]:

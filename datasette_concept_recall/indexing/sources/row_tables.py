@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...reading import Reader, as_text, quote_identifier
+from ...rendering import RecordText
 from ...schema import Table, lowered
+from .row_about import NOTHING, About, AboutRows, record_of
 from .row_keys import Key, Rowid, equals, shown
 
 _PROSE_WORDS = 3
@@ -35,6 +37,7 @@ class Described:
     texts: tuple[str, ...]
     created: str | None
     tags: tuple[Tags, ...]
+    about: AboutRows | None = None
 
     def rows(self, reader: Reader, condition: str = "1", *values: object) -> Iterator[Row]:
         """The rows under a condition, in the order of their keys; ``values`` are bound for it."""
@@ -62,8 +65,20 @@ class Described:
         found = list(self.rows(reader, condition, *values))
         return found[0] if found else None
 
-    def all_tags(self, reader: Reader) -> Callable[[Row], tuple[str, ...]]:
-        """What tells the tags of every row."""
+    def all_known(self, reader: Reader) -> Callable[[Row], KnownOfRow]:
+        """What tells what is known of every row."""
+        tags = self._all_tags(reader)
+        if self.about is None:
+            return lambda row: KnownOfRow(tags(row), NOTHING)
+        columns, about = self.about.columns, self.about.all(reader)
+        return lambda row: KnownOfRow(tags(row), about.get(row.values(columns), NOTHING))
+
+    def known_of(self, reader: Reader, row: Row) -> KnownOfRow:
+        """What is known of one row."""
+        about = self.about.of(reader, row.values(self.about.columns)) if self.about else NOTHING
+        return KnownOfRow(self._tags_of(reader, row), about)
+
+    def _all_tags(self, reader: Reader) -> Callable[[Row], tuple[str, ...]]:
         known: list[dict[Key, set[str]]] = []
         for tags in self.tags:
             names: dict[Key, set[str]] = {}
@@ -78,13 +93,19 @@ class Described:
 
         return tags_of
 
-    def tags_of(self, reader: Reader, row: Row) -> tuple[str, ...]:
-        """The tags of one row."""
+    def _tags_of(self, reader: Reader, row: Row) -> tuple[str, ...]:
         found: list[str] = []
         for tags in self.tags:
             condition, values = equals(tags.expressions, row.values(tags.columns))
             found += (name for *_, name in reader.each(f"{tags.query} and {condition}", *values))
         return _names(found)
+
+
+class KnownOfRow(NamedTuple):
+    """What is known of a row besides its own values."""
+
+    tags: tuple[str, ...]
+    about: About
 
 
 class Row(NamedTuple):
@@ -130,8 +151,14 @@ class Row(NamedTuple):
             parts.append(named)
         return "\n\n".join(part for part in parts if part.strip())
 
+    def record(self, known: KnownOfRow) -> RecordText:
+        """The row as a record, without its text."""
+        created = self.described.created
+        instant = self.cells[lowered(created)] if created else None
+        return record_of(known.about, self._text, instant, known.tags)
+
     def _text(self, column: str | None) -> str:
-        value = self.cells[lowered(column)] if column else None
+        value = self.cells.get(lowered(column)) if column else None
         return shown(value) if isinstance(value, str) else ""
 
 

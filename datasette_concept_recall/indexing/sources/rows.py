@@ -22,7 +22,7 @@ from ..failures import SourceUnreachable, Unavailable, Unusable
 from ..models import Entry, Extracted, Listing, Opened, Segment
 from .row_keys import Rowid, as_bytes, decoded_key, encoded_key, in_address, lossless, shown
 from .row_plan import Plan, plan_of
-from .row_tables import Row
+from .row_tables import KnownOfRow, Row
 
 _LONGEST_TITLE = 200
 
@@ -52,9 +52,9 @@ class RowSource:
         with self._snapshot() as (reader, plan):
             for described in plan.tables.values():
                 found, holds_prose = [], self._tables is not None
-                tags = described.all_tags(reader)
+                known = described.all_known(reader)
                 for row in described.rows(reader):
-                    found.append(_entry(row, tags(row)))
+                    found.append(_entry(row, known(row)))
                     holds_prose = holds_prose or row.is_prose()
                 entries += found if holds_prose else []
         return Listing(entries, problems=plan.problems)
@@ -64,15 +64,17 @@ class RowSource:
         found = self._found(entry)
         if found is None:
             raise Unavailable("not_found", f"The row {entry.path} is not there any more")
-        row, tags = found
-        return Opened(_content_hash(row, tags), "row", partial(_extracted, row), tags)
+        row, known = found
+        extract = partial(_extracted, row)
+        record = row.record(known)
+        return Opened(_content_hash(row, known), "row", extract, known.tags, record)
 
     def fingerprint(self, entry: Entry) -> str | None:
         """That of a row as it is now; None when it is gone. Raises `SourceUnreachable`."""
         found = self._found(entry)
         return _fingerprint(*found) if found else None
 
-    def _found(self, entry: Entry) -> tuple[Row, tuple[str, ...]] | None:
+    def _found(self, entry: Entry) -> tuple[Row, KnownOfRow] | None:
         with self._snapshot() as (reader, plan):
             table, *values = decoded_key(entry.key)
             described = plan.tables.get(table)
@@ -80,7 +82,7 @@ class RowSource:
             # A column that ignores the case of letters finds a key by another one, too.
             if row is None or encoded_key(table, row.key) != entry.key:
                 return None
-            return row, row.described.tags_of(reader, row)
+            return row, row.described.known_of(reader, row)
 
     @contextmanager
     def _snapshot(self) -> Iterator[tuple[Reader, Plan]]:
@@ -102,17 +104,19 @@ class RowSource:
         return self._known[1]
 
 
-def _entry(row: Row, tags: tuple[str, ...]) -> Entry:
+def _entry(row: Row, known: KnownOfRow) -> Entry:
     table, created = row.described.table, row.described.created
     ids = [str(part.number if isinstance(part, Rowid) else part) for part in row.key]
     instant = _instant(row.cells[lowered(created)]) if created else None
     return Entry(
         key=encoded_key(table.name, row.key),
         title=(row.title or shown(f"{table.name} {', '.join(ids)}"))[:_LONGEST_TITLE],
-        fingerprint=_fingerprint(row, tags),
+        fingerprint=_fingerprint(row, known),
         path=f"{in_address(table.name)}/{','.join(map(in_address, ids))}",
         created_at=instant.isoformat().replace("+00:00", "Z") if instant else None,
         size=len(row.text().encode()),
+        item_table=lowered(table.name),
+        is_active=known.about.is_active,
     )
 
 
@@ -134,15 +138,17 @@ def _extracted(row: Row) -> Extracted:
     return Extracted("row", "plain", iter([Segment(text)]), row.title)
 
 
-def _fingerprint(row: Row, tags: tuple[str, ...]) -> str:
-    table = row.described.table.name
-    return _digest((table.encode(), encoded_key(table, row.key), _content_hash(row, tags).encode()))
+def _fingerprint(row: Row, known: KnownOfRow) -> str:
+    table, content = row.described.table.name, _content_hash(row, known)
+    state = b"active" if known.about.is_active else b"inactive"
+    return _digest((table.encode(), encoded_key(table, row.key), content.encode(), state))
 
 
-def _content_hash(row: Row, tags: tuple[str, ...]) -> str:
-    """Of the values and tags of a row. A column without a value counts as one that is not there,
-    so that a column which is added to a table changes no row."""
-    parts = [str(len(tags)).encode(), *map(as_bytes, tags)]
+def _content_hash(row: Row, known: KnownOfRow) -> str:
+    """Of the values of a row, its tags and its project. A column without a value counts as one
+    that is not there, so that a column which is added to a table changes no row."""
+    parts = [str(len(known.tags)).encode(), *map(as_bytes, known.tags)]
+    parts.append(as_bytes(known.about.project))
     for column in row.described.table.columns:
         value = row.cells[lowered(column.name)]
         if value is not None:

@@ -1,0 +1,170 @@
+"""What the lexical and the semantic layer find for a question, in an index or in kb_fts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from time import perf_counter
+
+from .indexing.embedding import EmbedderFailure
+from .indexing.sources.row_keys import Rowid, decoded_key
+from .layered import (
+    DocumentTarget,
+    Finding,
+    Layers,
+    Origin,
+    Passage,
+    RankedList,
+    RefTarget,
+    RowTarget,
+)
+from .lexical import Within, admitted, named, search_index, search_kb, words_of_chunks
+from .mapping import Mapping
+from .models import RecallRequest
+from .query_vectors import QueryVectors
+from .reading import Reader, reading
+from .schema import lowered
+from .search import Fusion
+from .semantic import Asked, VectorIndex
+from .topical import Question
+
+CANDIDATES = 20
+"""So many a layer gives; more where they are narrowed to what the layer knows nothing of."""
+
+NARROWED = 500
+
+
+@dataclass
+class Semantic:
+    """What the semantic layer of an index asks: the vectors that the index has, and who makes one
+    of a question. ``deadline`` in seconds, None for none."""
+
+    vectors: VectorIndex
+    queries: QueryVectors
+    deadline: float | None = None
+
+
+def wanted(request: RecallRequest) -> frozenset[str]:
+    """The layers that a request lets answer besides the concepts."""
+    layers = {"lexical": {"lexical"}, "semantic": {"semantic"}, "auto": {"lexical", "semantic"}}
+    return frozenset(layers.get(request.mode, ()))
+
+
+def search_layers(
+    conn: sqlite3.Connection,
+    request: RecallRequest,
+    within: Within,
+    fusion: Fusion,
+    semantic: Semantic | None = None,
+    *,
+    rows_only: bool = False,
+) -> Layers:
+    """What the layers of an index find for a request.
+
+    With ``rows_only`` what is found is named as the rows of the database it comes from, else as
+    documents of the index. Without ``semantic`` there is no such layer. Raises `sqlite3.Error`.
+    """
+    question = fusion.question(request.text)
+    layers = wanted(request)
+    limit = CANDIDATES if request.project is None else NARROWED
+    warnings: list[str] = []
+    with reading(conn) as reader:
+        by_words: list[Passage] = []
+        if "lexical" in layers:
+            by_words = search_index(reader, question, within, limit)
+        neighbours: list[Passage] = []
+        if "semantic" in layers and semantic is not None:
+            try:
+                neighbours = _nearest(reader, request.text, question, within, semantic, limit)
+            except EmbedderFailure as failure:
+                warnings.append(without_semantic(str(failure)))
+        chunks = {each.chunk for each in (*by_words, *neighbours)}
+        words = words_of_chunks(reader, question, chunks)
+        paths = _origins(reader)
+        documents = {each.document: each for each in (*by_words, *neighbours)}
+        origins = {id_: _origin(each, paths) for id_, each in documents.items()}
+
+    def finding(each: Passage) -> Finding | None:
+        origin = origins[each.document]
+        if rows_only and origin is None:
+            return None
+        return Finding(
+            origin.row if rows_only and origin else DocumentTarget(each.document),
+            words.get(each.chunk, ()),
+            each.similarity,
+            None if rows_only else each.chunk,
+            origin=None if rows_only else origin,
+        )
+
+    lexical = (finding(each) for each in by_words)
+    near = (finding(each) for each in neighbours)
+    lists = (
+        RankedList("lexical", tuple(filter(None, lexical)), fusion.lexical),
+        RankedList("semantic", tuple(filter(None, near)), fusion.semantic),
+    )
+    return Layers(tuple(each for each in lists if each.found), tuple(warnings))
+
+
+def without_semantic(problem: str) -> str:
+    """The warning that an answer was made without the semantic layer."""
+    return f"Answered without the semantic layer: {problem}."
+
+
+def _nearest(
+    reader: Reader, text: str, question: Question, within: Within, semantic: Semantic, limit: int
+) -> list[Passage]:
+    started = perf_counter()
+    width = semantic.vectors.width(reader)
+    if width is None:
+        return []
+    deadline = semantic.deadline
+    if deadline is not None:
+        deadline -= perf_counter() - started
+        if deadline <= 0:
+            raise EmbedderFailure("timeout", "reading the vectors took all its time")
+    asked = Asked(
+        semantic.queries.vector(text, width, deadline),
+        within,
+        named(reader, question),
+        lambda chunks: admitted(reader, question, chunks),
+    )
+    return semantic.vectors.nearest(reader, asked, limit)
+
+
+def _origins(reader: Reader) -> dict[int, str]:
+    """The path of the database of each source that has rows for documents."""
+    return dict(reader.rows("select id, origin from source where kind = 'rows'"))
+
+
+def _origin(each: Passage, paths: dict[int, str]) -> Origin | None:
+    path = paths.get(each.source) if each.is_row else None
+    if path is None:
+        return None
+    table, *values = decoded_key(each.key)
+    key = (value.number if isinstance(value, Rowid) else value for value in values)
+    return Origin(path, RowTarget(lowered(table), tuple(key)))
+
+
+def search_full_text(
+    conn: sqlite3.Connection, mapping: Mapping, request: RecallRequest, fusion: Fusion
+) -> Layers:
+    """What is found in the full text of a knowledge database for which there is no index."""
+    if "lexical" not in wanted(request):
+        return Layers()
+    narrowed = request.project is not None or request.types
+    with reading(conn) as reader:
+        hits = search_kb(
+            reader,
+            mapping,
+            fusion.question(request.text),
+            NARROWED if narrowed else CANDIDATES * 2,  # some are superseded
+        )
+    found = tuple(Finding(RefTarget(f"{hit.source}:{hit.id}"), hit.words) for hit in hits)
+    return Layers((RankedList("lexical", found, fusion.lexical),) if found else ())
+
+
+def references(refs: Iterable[str], fusion: Fusion) -> RankedList:
+    """What a `SemanticFallback` found; whether it has to do with the question is yet to be seen."""
+    found = tuple(Finding(RefTarget(ref), is_admitted=False) for ref in refs)
+    return RankedList("semantic", found, fusion.semantic)

@@ -1,0 +1,184 @@
+"""The lexical layer: full text of whole records, ranked by BM25.
+
+In an index it is stemmed, and of a record not only the text but what is known of it (project, kind,
+concepts, date) is searched. Where there is no index it is the full text that the program `kb`
+keeps in a knowledge database, which knows no stems.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .layered import Passage
+from .mapping import FULL_TEXT, Mapping
+from .models import Key
+from .reading import Reader, json_list
+from .topical import Question, singular
+
+NAMED = 4.0
+"""What it adds to the BM25 of a record when the question has the whole name of its subject, or of
+an entity of it: about what a rare word adds, also where the name is in most records, of which BM25
+would make nothing."""
+
+_marked = re.compile("\x02([^\x03]*)\x03").findall
+
+
+@dataclass(frozen=True)
+class Within:
+    """What of an index is searched: documents of these sources, of rows those of these tables (in
+    lower case), and these kinds. None: all."""
+
+    sources: frozenset[int] | None = None
+    tables: frozenset[str] | None = None
+    kinds: frozenset[str] | None = None
+
+    def condition(self) -> tuple[str, list[str]]:
+        """The condition over a document ``d``, and what to bind for it."""
+        terms, values = ["d.is_active"], []
+        for column, allowed in (
+            ("d.source_id", self.sources),
+            ("d.item_table", self.tables),
+            ("d.kind", self.kinds),
+        ):
+            if allowed is not None:
+                terms.append(f"{column} in (select value from json_each(?))")
+                values.append(json_list(sorted(allowed)))
+        return " and ".join(terms), values
+
+
+def search_index(reader: Reader, question: Question, within: Within, limit: int) -> list[Passage]:
+    """The live documents of an index that have a topical word of the question, best first.
+
+    They are ranked by all words, topical ones counting twice.
+    """
+    if not question.topical:
+        return []
+    condition, values = within.condition()
+    rows = reader.rows(
+        "select d.id, c.id, d.source_id, d.key, d.item_table is not null,"
+        f" min(f.score) - {NAMED} * (d.id in ({_NAMED_DOCUMENTS})) as total"
+        " from (select rowid as id, bm25(chunk_fts) as score from chunk_fts"
+        " where chunk_fts match ? limit -1) f"  # which keeps SQLite from taking it apart
+        " cross join chunk c on c.id = f.id"
+        " cross join document d on d.live_generation = c.generation_id"
+        f" where {condition} group by d.id order by total, d.id limit ?",
+        json_list(sorted(question.names)),
+        _admitting(question.topical, question.others),
+        *values,
+        limit,
+    )
+    return [
+        Passage(id_, chunk, source, key, bool(is_row))
+        for id_, chunk, source, key, is_row, _ in rows
+    ]
+
+
+def named(reader: Reader, question: Question) -> list[int]:
+    """The documents of which the question has the whole name of their subject, or of an entity."""
+    rows = reader.rows(_NAMED_DOCUMENTS, json_list(sorted(question.names)))
+    return [id_ for (id_,) in rows]
+
+
+_NAMED_DOCUMENTS = (
+    "select document_id from document_name where name in (select value from json_each(?))"
+)
+
+
+def words_of_chunks(
+    reader: Reader, question: Question, chunks: Iterable[int]
+) -> dict[int, tuple[str, ...]]:
+    """Of those of the chunks of an index that have a topical word of the question, their words
+    that are such, in lower case, as they stand in the text or in what is known of it."""
+    if not question.topical:
+        return {}
+    # The plus keeps SQLite from searching the words anew for each of the chunks.
+    rows = reader.rows(
+        "select rowid, highlight(chunk_fts, 0, char(2), char(3)),"
+        " highlight(chunk_fts, 1, char(2), char(3)) from chunk_fts"
+        " where chunk_fts match ? and +rowid in (select value from json_each(?))",
+        _any(question.topical),
+        json_list(chunks),
+    )
+    return {id_: _words(text, context) for id_, text, context in rows}
+
+
+def admitted(reader: Reader, question: Question, chunks: Iterable[int] | None = None) -> list[int]:
+    """The chunks of an index, or those of some, that have a topical word of the question."""
+    if not question.topical:
+        return []
+    sql, values = "select rowid from chunk_fts where chunk_fts match ?", [_any(question.topical)]
+    if chunks is not None:
+        sql += " and +rowid in (select value from json_each(?))"
+        values.append(json_list(chunks))
+    return [id_ for (id_,) in reader.rows(sql, *values)]
+
+
+def _words(*highlighted: str | None) -> tuple[str, ...]:
+    found = (word.lower() for text in highlighted for word in _marked(text or ""))
+    return tuple(dict.fromkeys(found))
+
+
+def _any(words: Sequence[str]) -> str:
+    """The query for texts with any of the words; in quotes no character means anything."""
+    return " OR ".join(f'"{word}"' for word in words)
+
+
+def _admitting(topical: Sequence[str], others: Sequence[str]) -> str:
+    """The query that any of the topical words admits to, and in which all words rank."""
+    if not others:
+        return _any(topical)
+    return f"({_any(topical)}) AND ({_any([*topical, *others])})"
+
+
+# --- the full text of a knowledge database -------------------------------------------------------
+
+_KB_SOURCES = {"observation": "observation", "record": "record", "document_summary": "document"}
+"""What kb_fts calls the items of a source, with the name of the source."""
+
+
+class KbHit(NamedTuple):
+    """An item that was found: the name of its source, its id, and its words that the question
+    has."""
+
+    source: str
+    id: Key
+    words: tuple[str, ...]
+
+
+def search_kb(reader: Reader, mapping: Mapping, question: Question, limit: int) -> list[KbHit]:
+    """The same in ``kb_fts``, among the sources of a mapping; nothing where it is not to be seen.
+
+    What it holds may be out of date, so each has to be looked up.
+    """
+    if not question.topical or not mapping.full_text:
+        return []
+    sources = {source.name for source in mapping.sources}
+    kinds = [kind for kind, source in _KB_SOURCES.items() if source in sources]
+    query = _admitting(_with_variants(question.topical), question.others)
+    rows: list[tuple[Any, ...]] = reader.rows(
+        f"select source_type, source_id, highlight({FULL_TEXT}, 0, char(2), char(3)),"
+        f" bm25({FULL_TEXT}) from {FULL_TEXT} where {FULL_TEXT} match ?"
+        " and source_type in (select value from json_each(?))"
+        " order by 4, source_type, source_id limit ?",
+        f"body : ({query})",
+        json_list(kinds),
+        limit,
+    )
+    topical = set(_with_variants(question.topical))
+    return [
+        KbHit(_KB_SOURCES[kind], id_, tuple(w for w in _words(text) if w in topical))
+        for kind, id_, text, _ in rows
+        if isinstance(id_, int | str)
+    ]
+
+
+def _with_variants(words: Sequence[str]) -> list[str]:
+    """The words, each also as the other number of an English noun, since there are no stems."""
+    found: dict[str, None] = {}
+    for word in words:
+        one = singular(word)
+        found |= dict.fromkeys((word, one, f"{one}s"))
+    return list(found)
