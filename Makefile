@@ -71,6 +71,7 @@ bench bench-full: venvs
 	.venv-stable/bin/python -m bench.near_misses $(full) $(ARGS)
 	.venv-stable/bin/python -m bench.recall $(full) $(ARGS)
 	.venv-stable/bin/python -m bench.indexing $(full) $(ARGS)
+	.venv-stable/bin/python -m bench.semantic $(full) $(ARGS)
 	.venv-stable/bin/python -m bench.http $(full) $(ARGS)
 	.venv-next/bin/python -m bench.http $(full) $(ARGS)
 

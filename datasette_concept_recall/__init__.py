@@ -8,7 +8,8 @@ from datasette import hookimpl
 
 from .errors import RecallError, UnknownProject
 from .matching import ConceptMatcher, word_count, word_match
-from .models import ConceptMatch, ConceptMention, RecallResult
+from .models import ConceptMatch, ConceptMention, LayerHit, RecallResult
+from .rendering import RecordText, embedding_text, frontmatter_prose, predicate_line
 from .search import recall_by_concept_names, recall_by_text
 from .vocabulary import match_concept_names
 
@@ -22,10 +23,15 @@ __all__ = [
     "ConceptMatch",
     "ConceptMatcher",
     "ConceptMention",
+    "LayerHit",
     "RecallError",
     "RecallResult",
+    "RecordText",
     "UnknownProject",
+    "embedding_text",
+    "frontmatter_prose",
     "match_concept_names",
+    "predicate_line",
     "recall_by_concept_names",
     "recall_by_text",
     "word_count",
@@ -36,9 +42,11 @@ __all__ = [
 @hookimpl
 def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Datasette) -> None:
     """SQL functions on every connection."""
-    from . import instances, sql_functions
+    from . import instances, layering, sql_functions
 
     sql_functions.register(conn, instances.vocabulary_for(datasette, database))
+    if layering.configured_embedder(datasette) is not None:
+        sql_functions.register_embedding(conn, lambda: layering.sql_embedder(datasette))
 
 
 @hookimpl

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from traceback import print_exc
 from typing import TYPE_CHECKING, TypeVar
@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, TypeVar
 from datasette import Forbidden, NotFound
 from datasette.utils import sqlite_timelimit
 
-from . import access, compat
+from . import access, compat, layering
 from .errors import RecallError, UnknownProject
 from .instances import vocabulary_for
+from .layered import Layers
 from .mapping import Mapping
 from .merging import merge, within_budget, without_items
 from .models import RecallRequest, RecallResult
@@ -225,17 +226,33 @@ async def ask(
 
 
 async def _ask_one(
-    datasette: Datasette, actor: compat.Actor, sight: Sight, request: RecallRequest
+    datasette: Datasette,
+    actor: compat.Actor,
+    sight: Sight,
+    request: RecallRequest,
+    asked_too: Sequence[str] = (),
 ) -> tuple[Part, list[ShownMatch]]:
+    """What concepts find and, where that is less than was asked for, what other layers find."""
     vocabulary = vocabulary_for(datasette, sight.database)
+    fusion = layering.fusion_of(datasette)
+    layers: Layers | None = None
 
     def find(conn: sqlite3.Connection, sight: Sight) -> tuple[RecallResult, list[ShownMatch]]:
-        result = recall(conn, request, vocabulary=vocabulary, visible=sight.visible.tables)
+        visible = sight.visible.tables
+        result = recall(
+            conn, request, vocabulary=vocabulary, visible=visible, layers=layers, fusion=fusion
+        )
         return result, show_matches(result)
 
     # The limit is for the database. Matching takes time that follows the text, at most a second.
     extra = len(request.text) // 1000
     sight, (result, shown) = await read(datasette, actor, sight, find, extra)
+    if result.wants_layers:
+        layers = await layering.find_layers(
+            datasette, actor, sight.database, sight.visible, request, asked_too
+        )
+        if layers.lists or layers.warnings:
+            sight, (result, shown) = await read(datasette, actor, sight, find, extra)
     return Part(sight.database, sight.visible, result), shown
 
 
@@ -244,9 +261,12 @@ async def _ask_all(
 ) -> Answer:
     after = {} if parameters.next is None else decode_places(parameters.next)
     request = replace(replace(parameters, next=None).request(scope.kinds), facets=facets)
+    names = [sight.database for sight in scope.sights]
     answers = await asyncio.gather(
         *(
-            _ask_one_of_all(datasette, actor, s, replace(request, after=after.get(s.database)))
+            _ask_one_of_all(
+                datasette, actor, s, replace(request, after=after.get(s.database)), names
+            )
             for s in scope.sights
         )
     )
@@ -277,19 +297,27 @@ async def _ask_all(
 
 
 async def _ask_one_of_all(
-    datasette: Datasette, actor: compat.Actor, sight: Sight, request: RecallRequest
+    datasette: Datasette,
+    actor: compat.Actor,
+    sight: Sight,
+    request: RecallRequest,
+    asked_too: Sequence[str],
 ) -> tuple[Part, list[ShownMatch]] | str | None:
     """What is found in one of several databases, or a warning, or nothing."""
-    asked = _ask_with_any_project(datasette, actor, sight, request)
+    asked = _ask_with_any_project(datasette, actor, sight, request, asked_too)
     return await _or_warning(sight.database, asked)
 
 
 async def _ask_with_any_project(
-    datasette: Datasette, actor: compat.Actor, sight: Sight, request: RecallRequest
+    datasette: Datasette,
+    actor: compat.Actor,
+    sight: Sight,
+    request: RecallRequest,
+    asked_too: Sequence[str],
 ) -> tuple[Part, list[ShownMatch]]:
     """What is found; without items where there is no project of the name asked for."""
     try:
-        return await _ask_one(datasette, actor, sight, request)
+        return await _ask_one(datasette, actor, sight, request, asked_too)
     except UnknownProject:
         wider = replace(request, project=None, after=None, limit=1)
         part, _ = await _ask_one(datasette, actor, sight, wider)

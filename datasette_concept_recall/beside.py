@@ -44,7 +44,7 @@ class Looked:
     question: Question
     narrowing: Narrowing
     taken: Container[ItemKey]
-    known: dict[Target, Candidate | None] = field(default_factory=dict)
+    known: dict[tuple[Target, bool], Candidate | None] = field(default_factory=dict)
 
     def kept(self, ranked: RankedList) -> Iterator[tuple[ItemKey, Finding, Candidate]]:
         """What of a list may be served, each item once."""
@@ -59,20 +59,21 @@ class Looked:
                 yield key, finding, found
 
     def _candidate(self, finding: Finding) -> Candidate | None:
-        if finding.target not in self.known:
-            self.known[finding.target] = self._found(finding)
-        return self.known[finding.target]
+        asked = finding.target, finding.is_admitted
+        if asked not in self.known:
+            self.known[asked] = self._found(finding)
+        return self.known[asked]
 
     def _found(self, finding: Finding) -> Candidate | None:
         for source, condition, values in _places(self.mapping, finding.target):
-            searched = ", ".join(source.searched) if not finding.is_admitted else "null"
-            for id_, created, project, type_, *texts in self.reader.rows(
+            texts = ("null",) if finding.is_admitted else (source.title, *source.searched)
+            for id_, created, project, type_, *found in self.reader.rows(
                 f"select {source.id}, {source.created}, {source.project_id}, {source.source_type},"
-                f" {searched} from {source.rows} where {condition} and {active_sql(source)}"
+                f" {', '.join(texts)} from {source.rows} where {condition} and {active_sql(source)}"
                 " limit 1",
                 *values,
             ):
-                if finding.is_admitted or _is_topical(self.question, texts):
+                if finding.is_admitted or _is_topical(self.question, found):
                     place = RankKey(0, age_of(created), source.order, id_)
                     return Candidate(place, type_, project, 0)
         return None

@@ -68,7 +68,8 @@ def fit(
 
     ``items`` come in rank order, of one database or several, and are taken one by one: each with
     its whole text when that fits into what is left, else with an excerpt around the first mention
-    of one of the matcher's names, else not at all. No more are taken when the limit is reached,
+    of one of the matcher's names, or of the words it was found by, else not at all. No more are
+    taken when the limit is reached,
     when not even the smallest item would fit, and when 50 did not. Room that is left then makes
     excerpts longer, the first in rank first. An item with nothing to say is passed over.
     """
@@ -106,6 +107,13 @@ class _Part:
         return _size(self.markdown) + 1
 
 
+def matcher_for(match: ConceptMatch, names: ConceptMatcher) -> ConceptMatcher:
+    """What knows the places of a text that show why it was found: those of the concepts asked for,
+    or where other layers found it of its words that the question has."""
+    words = {word for hit in match.layers for word in hit.words}
+    return ConceptMatcher(words) if match.layers else names
+
+
 def _part(item: Item, room: int, matcher: ConceptMatcher, longest: int) -> _Part | None:
     """The item in at most so many bytes, an excerpt in at most ``longest``; None for no room."""
     head = _head(item)
@@ -118,7 +126,7 @@ def _part(item: Item, room: int, matcher: ConceptMatcher, longest: int) -> _Part
         quote = _quoted(_clean(body))
         if _size(quote) <= room:
             return _Part(item, f"{head}\n{quote}\n", True)
-    quote = _excerpt(body, matcher, min(room, longest))
+    quote = _excerpt(body, matcher_for(item.match, matcher), min(room, longest))
     return _Part(item, f"{head}\n{quote}\n", False) if quote else None
 
 
@@ -152,6 +160,7 @@ def _head(item: Item) -> str:
         "project": match.project,
         "place": match.place,
         "concepts": _listed(match.concepts),
+        "found by": ", ".join(_found_by(match)),
     }
     lines = [f"## {kind}: {title}" if title else f"## {kind}"]
     lines += [f"- {name}: {_value(value)}" for name, value in fields.items() if value]
@@ -159,7 +168,8 @@ def _head(item: Item) -> str:
 
 
 _SMALLEST = len("\n## K: t\n- ref: r\n- concepts: c\n")
-"""Nothing fits into fewer bytes: every item has a kind, a ref, a concept, and a title or a text."""
+"""Nothing fits into fewer bytes: every item has a kind, a ref, a concept (or what it was found by,
+which is longer), and a title or a text."""
 
 
 def _status(match: ConceptMatch) -> str:
@@ -174,6 +184,13 @@ def _status(match: ConceptMatch) -> str:
     if match.summary_stale:
         words.append("out of date")
     return ", ".join(words)
+
+
+def _found_by(match: ConceptMatch) -> Iterator[str]:
+    """Which layers found an item that carries none of the concepts."""
+    for hit in match.layers:
+        words = f" ({_listed(hit.words)})" if hit.words and hit.layer == "lexical" else ""
+        yield {"lexical": "words", "semantic": "meaning"}.get(hit.layer, hit.layer) + words
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -16,9 +17,12 @@ import click
 
 from . import printing
 from .budgeting import LARGEST_BUDGET
+from .embedders import WordLlamaEmbedder
 from .errors import RecallError
-from .index_cli import index
-from .models import RecallRequest, RecallResult
+from .evaluate_cli import evaluate
+from .file_layers import recall_with_layers
+from .index_cli import index, index_rows
+from .models import MODES, Mode, RecallRequest, RecallResult
 from .opening import opened, opened_for_writing
 from .presenting import (
     concepts_json,
@@ -29,7 +33,7 @@ from .presenting import (
 )
 from .printing import terminal_line
 from .reading import as_text
-from .search import recall
+from .registered import embedder_named
 from .vocabulary import match_concept_names
 
 
@@ -93,6 +97,15 @@ def match(db: Path, text: tuple[str, ...]) -> None:
     type=click.IntRange(1, LARGEST_BUDGET),
     help="Print Markdown for a prompt of at most so many tokens",
 )
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default="auto",
+    help="Ask concepts, then words and meaning if they find little (auto), or only one of these",
+)
+@click.option(
+    "--index", type=click.Path(path_type=Path), help="The index that holds the rows of DB"
+)
 @click.option("as_json", "--json", is_flag=True, help="Print one JSON object")
 def recall_command(
     db: Path,
@@ -101,6 +114,8 @@ def recall_command(
     project: str | None,
     limit: int | None,
     budget: int | None,
+    mode: Mode,
+    index: Path | None,
     as_json: bool,
 ) -> None:
     """Print what is tagged with the concepts of DB that TEXT names, ranked
@@ -114,19 +129,24 @@ def recall_command(
     if limit < 0:
         raise click.UsageError("--limit is 0 or more.")
     request = RecallRequest(
-        text=_joined(text), names=names, project=project or None, limit=limit, budget=budget
+        text=_joined(text),
+        names=names,
+        project=project or None,
+        limit=limit,
+        budget=budget,
+        mode=mode,
     )
     with opened(db) as conn:
-        result = recall(conn, request)
+        result = recall_with_layers(conn, db, request, partial(embedder_named, None), index)
     if as_json:
-        click.echo(json.dumps(_as_json(result), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(_as_json(result, mode), indent=2, ensure_ascii=False))
     elif result.context is not None:
         printing.print_context(result, result.context)
     else:
         printing.print_result(result)
 
 
-def _as_json(result: RecallResult) -> dict[str, object]:
+def _as_json(result: RecallResult, mode: Mode) -> dict[str, object]:
     rows = []
     for shown in show_matches(result):
         row = shown.as_json("")
@@ -138,6 +158,7 @@ def _as_json(result: RecallResult) -> dict[str, object]:
         "near_misses": near_misses_json(result),
         "rows": rows,
         "projects": result.projects,
+        "mode": mode,
         "total": result.total,
         "truncated": result.next_key is not None,
         **context_json(result),
@@ -217,14 +238,17 @@ def inspect(db: Path) -> None:
 @click.option("--no-serve", is_flag=True, help="Only write the database")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve on")
 @click.option("--port", type=click.IntRange(1, 65535), default=8001, show_default=True)
-def demo(path: Path, no_serve: bool, host: str, port: int) -> None:
+@click.option(
+    "--semantic", is_flag=True, help="Index it too, so that it is also found by words and meaning"
+)
+def demo(path: Path, no_serve: bool, host: str, port: int, semantic: bool) -> None:
     """Write a knowledge database about this plugin to PATH, and serve it
 
     A file that the demo did not make is never overwritten.
     """
     from datasette.utils import tilde_encode
 
-    from .demo import build_demo
+    from .demo import QUESTION_WITHOUT_CONCEPT, build_demo
 
     if not no_serve:
         _check_address(host, port)
@@ -233,17 +257,23 @@ def demo(path: Path, no_serve: bool, host: str, port: int) -> None:
         f"Wrote {path}: {summary.records} records, {summary.observations} observations, "
         f"{summary.sections} document sections and {summary.concepts} concepts."
     )
-    query = urlencode({"q": summary.question})
+    question, served = summary.question, [str(path)]
+    if semantic:
+        question, index = QUESTION_WITHOUT_CONCEPT, path.with_name(f"{path.stem}-index.db")
+        index_rows(path, index, WordLlamaEmbedder.name)
+        served.append(str(index))
+    query = urlencode({"q": question})
     if no_serve:
-        click.echo(f"To browse it: datasette {path}")
+        click.echo(f"To browse it: datasette {' '.join(served)}")
         return
     shown_host = f"[{host}]" if ":" in host else host
     click.echo(f"Try: http://{shown_host}:{port}/{tilde_encode(path.stem)}/-/recall?{query}")
-    command = [sys.executable, "-m", "datasette", "serve", str(path)]
+    command = [sys.executable, "-m", "datasette", "serve", *served]
     raise SystemExit(subprocess.call([*command, "--host", host, "--port", str(port)]))
 
 
 concept_recall.add_command(index)
+concept_recall.add_command(evaluate)
 
 
 def _check_address(host: str, port: int) -> None:

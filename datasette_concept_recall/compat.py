@@ -361,7 +361,7 @@ def database_color(datasette: Datasette, database: str | None) -> str:
 
 
 def add_background_task(
-    datasette: Any, start: Callable[[], None], stop: Callable[[], None]
+    datasette: Any, start: Callable[[], None], stop: Callable[[], None], name: str
 ) -> bool:
     """On 1.0: has something started with the server and stopped with it; False on 0.65, where
     nothing tells of the end."""
@@ -375,5 +375,5 @@ def add_background_task(
         finally:  # within the grace that Datasette gives, in a thread: it waits for a process
             await asyncio.shield(asyncio.to_thread(stop))
 
-    datasette.add_background_task(run, name="concept-recall-index")
+    datasette.add_background_task(run, name=name)
     return True

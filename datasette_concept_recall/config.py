@@ -11,6 +11,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .errors import BadConfiguration
+from .folding import fold
+from .ranking import RANK_CONSTANT
+from .rendering import RENDERINGS, Rendering
 
 NONE = ""
 """In place of a column: there is none, and none is to be looked for (``null`` in YAML)."""
@@ -84,11 +87,27 @@ def _one_or_list(value: str | tuple[str, ...]) -> str | list[str]:
 class IndexConfig:
     """The index that Datasette keeps fresh: the name of its database, whether folders are watched
     and sources looked at in rounds, and the databases whose concepts are looked for in all texts
-    (None: every other one that is served)."""
+    (None: every other one that is served). ``embedder`` makes its vectors, and those of questions,
+    from the ``rendering`` of each text; None: as the index remembers."""
 
     database: str
     watch: bool = False
     concepts_of: tuple[str, ...] | None = None
+    embedder: str | None = None
+    rendering: Rendering | None = None
+
+
+@dataclass(frozen=True)
+class LayersConfig:
+    """The layers behind the concepts: the ``deadline_ms`` of the semantic one, and of the fusion
+    its ``k`` and what the ranks of each layer count. ``not_topical`` are the words of a question
+    that admit nothing, None: the English ones."""
+
+    deadline_ms: float = 50.0
+    k: float = RANK_CONSTANT
+    lexical: float = 1.0
+    semantic: float = 1.0
+    not_topical: frozenset[str] | None = None
 
 
 def parse_index(given: object) -> IndexConfig | None:
@@ -110,7 +129,34 @@ def parse_index(given: object) -> IndexConfig | None:
         isinstance(names, list) and all(isinstance(name, str) for name in names)
     ):
         raise BadConfiguration("index.concepts_of", f"{names!r} is not a list of databases")
-    return IndexConfig(database, watch, None if names is None else tuple(names))
+    embedder, rendering = values.get("embedder"), values.get("rendering")
+    if embedder is not None and (not isinstance(embedder, str) or not embedder):
+        raise BadConfiguration("index.embedder", f"{embedder!r} is no name of an embedder")
+    if rendering is not None and rendering not in RENDERINGS:
+        problem = f"{rendering!r} is not one of {', '.join(RENDERINGS)}"
+        raise BadConfiguration("index.rendering", problem)
+    concepts_of = None if names is None else tuple(names)
+    return IndexConfig(database, watch, concepts_of, embedder, rendering)
+
+
+def parse_layers(given: object) -> LayersConfig:
+    """What is configured of the layers behind the concepts. Raises `BadConfiguration`."""
+    layers = None if given is None else _object("", given).get("layers")
+    if layers is None:
+        return LayersConfig()
+    values = dict(_object("layers", layers))
+    _known("layers", values, [f.name for f in fields(LayersConfig)])
+    words = values.pop("not_topical", None)
+    for name, value in values.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 <= value < 1e9:
+            raise BadConfiguration(f"layers.{name}", f"{value!r} is no number from 0 on")
+    if words is not None and not (
+        isinstance(words, list) and all(isinstance(word, str) for word in words)
+    ):
+        raise BadConfiguration("layers.not_topical", f"{words!r} is not a list of words")
+    folded = None if words is None else frozenset(fold(word) for word in words)
+    return LayersConfig(**values, not_topical=folded)
 
 
 def parse_configuration(given: object) -> dict[str, DatabaseConfig]:
@@ -118,7 +164,7 @@ def parse_configuration(given: object) -> dict[str, DatabaseConfig]:
     if given is None:
         return {}
     top = _object("", given)
-    _known("", top, ("databases", "index"))
+    _known("", top, ("databases", "index", "layers"))
     databases = _object("databases", _or_nothing(top.get("databases")))
     return {name: _database(f"databases.{name}", value) for name, value in databases.items()}
 

@@ -36,6 +36,9 @@ APPLICATION_ID = 0x64637264  # "dcrd"
 
 SUGGESTED_QUESTION = "How does the matcher decide on word boundaries, and what about permissions?"
 
+QUESTION_WITHOUT_CONCEPT = "What happens when somebody pastes something very long?"
+"""Names no concept of the demo; it is answered where that is indexed."""
+
 _PACKAGE = "datasette_concept_recall"
 _BUILT_AT = "2026-11-30 00:00:00"  # the time of rows whose data has none
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "demo.datasette-concept-recall")

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from itertools import chain, groupby
 from unicodedata import category, combining, is_normalized, normalize
 
-# White space that is not the same in canonical form: at the beginning, or no single space.
-_shortened = re.compile(r"\A\s+|\s\s+|[^\S ]").finditer
+_shortened = re.compile(r"\s\s+").finditer  # one space in canonical form, or nothing
 _beyond_ascii = re.compile(r"[^\x00-\x7f]+").finditer
 _many_marks = re.compile(r"[^\w\s\x00-\x7f]{64,}").sub
 _trailing_jamo = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]").match
@@ -59,12 +58,12 @@ class Locator:
 
     def __init__(self, text: str) -> None:
         folded = fold(text)
+        ahead = len(folded) - len(folded.lstrip())
         # From each of these canonical offsets on, the folded text is so many characters ahead.
-        self._offsets, self._ahead = [0], [0]
-        ahead = 0
-        for run in _shortened(folded):
+        self._offsets, self._ahead = [0], [ahead]
+        for run in _shortened(folded, ahead):
             start, end = run.span()
-            ahead += end - start - (1 if start else 0)
+            ahead += end - start - 1
             self._offsets.append(end - ahead)
             self._ahead.append(ahead)
         self._pieces = None if _keeps_positions(text) else _piece_of_each(text)

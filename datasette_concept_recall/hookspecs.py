@@ -16,6 +16,13 @@ def register_source_indexers(datasette: Any) -> list[Any]:
 
 
 @hookspec
+def register_semantic_fallbacks(datasette: Any) -> list[Any]:
+    """Who searches by meaning in place of the index: a list of `fallbacks.SemanticFallback`, which
+    is asked for once for each Datasette."""
+    return []
+
+
+@hookspec
 def register_embedders(datasette: Any) -> list[Any]:
     """What turns texts into vectors: a list of `indexing.embedding.Embedder`."""
     return []

@@ -26,6 +26,7 @@ from .indexing.store import Store
 from .indexing.turns import Busy, Turn
 from .printing import terminal_line
 from .registered import embedder_named, source_indexers
+from .rendering import DEFAULT_RENDERING, RENDERINGS, Rendering
 
 _index = click.argument("index", type=click.Path(path_type=Path))
 _to = click.option(
@@ -154,6 +155,11 @@ def _note(added: Added, kind: str, index: Path, local: bool) -> None:
     help="A database whose concepts are looked for in all texts; remembered",
 )
 @click.option("--embedder", help="What turns texts into vectors; remembered, '' for none")
+@click.option(
+    "--rendering",
+    type=click.Choice(RENDERINGS),
+    help="What of a text and of what is known of it is embedded; remembered",
+)
 @click.option("--parent", is_flag=True, hidden=True)
 def run(
     index: Path,
@@ -163,6 +169,7 @@ def run(
     watch: bool,
     knowledge: tuple[Path, ...],
     embedder: str | None,
+    rendering: Rendering | None,
     parent: bool,
 ) -> None:
     """Index what is new, changed or gone
@@ -173,7 +180,7 @@ def run(
     if everything and share is not None:
         raise click.UsageError("--share and --all say opposite things; give one of them.")
     with _existing(index) as store:
-        _remember(store, knowledge, embedder)
+        _remember(store, knowledge, embedder, rendering)
         meter = Meter(is_silent=parent)
         service = _service(store, meter, share if share is not None else SHARE_SECONDS)
         with _stopping(service, parent):
@@ -188,11 +195,34 @@ def run(
             _say_how_it_went(store, sources)
 
 
-def _remember(store: Store, knowledge: tuple[Path, ...], embedder: str | None) -> None:
+def index_rows(db: Path, index: Path, embedder: str) -> None:
+    """Brings the rows of a database into an index of its own, with vectors; one that is there is
+    brought up to date. Raises `RecallError`, also when the embedder is not installed."""
+    embedder_named(None, embedder)
+    with Store(index) as store:
+        origin = str(db.resolve())
+        if all(source.origin != origin for source in store.sources()):
+            added = described("rows", db, None, {})
+            store.add_source(added.name, "rows", added.origin, added.options, "any")
+        _remember(store, (), embedder, None)
+        meter = Meter()
+        _work(store, _service(store, meter, SHARE_SECONDS), (), once=False)
+        meter.end()
+        _say_how_it_went(store, ())
+
+
+def _remember(
+    store: Store,
+    knowledge: tuple[Path, ...],
+    embedder: str | None,
+    rendering: Rendering | None,
+) -> None:
     if knowledge:
         store.set_setting("concepts_of", [str(path.resolve()) for path in knowledge])
     if embedder is not None:
         store.set_setting("embedder", embedder or None)
+    if rendering is not None:
+        store.set_setting("rendering", rendering)
 
 
 def _service(store: Store, meter: Meter, share: float) -> Service:
@@ -206,6 +236,7 @@ def _service(store: Store, meter: Meter, share: float) -> Service:
         source_indexers(None),
         embedder=embedder,
         embedder_problem=problem,
+        rendering=store.setting("rendering", DEFAULT_RENDERING),
         knowledge=[Path(path) for path in store.setting("concepts_of", [])],
         share_seconds=share,
         progressed=meter.show,

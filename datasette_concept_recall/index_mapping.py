@@ -38,8 +38,8 @@ _KNOWS_RECORDS = 2
 """The version of the tables from which on whole records are in the full text."""
 
 _READ = ("document", "document_concept", "chunk", "chunk_concept")
-_FULL_TEXT = ("document", "chunk", "chunk_fts")
-_VECTORS = (*_FULL_TEXT, "generation", "index_version", "vector")
+_FULL_TEXT = ("source", "document", "document_name", "chunk", "chunk_fts")
+_VECTORS = (*_FULL_TEXT, "generation", "index_version", "vector", "setting")
 _LAYERS = {*_FULL_TEXT, *_VECTORS}
 
 _FIRST_CHUNK = (

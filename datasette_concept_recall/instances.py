@@ -11,7 +11,14 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
-from .config import DatabaseConfig, IndexConfig, parse_configuration, parse_index
+from .config import (
+    DatabaseConfig,
+    IndexConfig,
+    LayersConfig,
+    parse_configuration,
+    parse_index,
+    parse_layers,
+)
 from .errors import BadConfiguration
 from .index_mapping import is_index
 from .mapped import build_mapping
@@ -82,6 +89,7 @@ async def check_configuration(datasette: Datasette) -> None:
     if isinstance(config, BadConfiguration):
         raise config
     await _check_index(datasette, index_config(datasette))
+    layers_config(datasette)
     for name, described in config.items():
         database = datasette.databases.get(name)
         if database is None:
@@ -94,6 +102,11 @@ async def check_configuration(datasette: Datasette) -> None:
 def index_config(datasette: Datasette) -> IndexConfig | None:
     """What is configured of the index. Raises `BadConfiguration`."""
     return parse_index(datasette.plugin_config(PLUGIN))
+
+
+def layers_config(datasette: Datasette) -> LayersConfig:
+    """What is configured of the layers behind the concepts. Raises `BadConfiguration`."""
+    return parse_layers(datasette.plugin_config(PLUGIN))
 
 
 async def _check_index(datasette: Datasette, config: IndexConfig | None) -> None:

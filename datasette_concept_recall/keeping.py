@@ -33,11 +33,14 @@ _PAUSES_SECONDS = (1.0, 5.0, 30.0, 60.0)
 class Keeper:
     """A process that keeps one index fresh, and a thread that starts it again when it ends."""
 
-    def __init__(self, index: Path, knowledge: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, index: Path, knowledge: Sequence[Path] = (), options: Sequence[str] = ()
+    ) -> None:
         self._command = [
             *(sys.executable, "-m", "datasette", "concept-recall", "index", "run"),
             *(str(index), "--watch", "--parent"),
             *(part for path in knowledge for part in ("--concepts-of", str(path))),
+            *options,
         ]
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
@@ -113,7 +116,9 @@ def begin(datasette: Datasette) -> None:
         for name in (names if config.concepts_of is None else config.concepts_of)
         if served[name].path
     ]
-    keeper = Keeper(Path(index.path), knowledge)
-    if not compat.add_background_task(datasette, keeper.start, keeper.stop):
+    chosen = {"--embedder": config.embedder, "--rendering": config.rendering}
+    options = [part for option in chosen.items() if option[1] is not None for part in option]
+    keeper = Keeper(Path(index.path), knowledge, [*map(str, options)])
+    if not compat.add_background_task(datasette, keeper.start, keeper.stop, "concept-recall-index"):
         keeper.start()
         atexit.register(weakref.finalize(datasette, keeper.stop))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from .indexing.embedding import EmbedderFailure
@@ -106,16 +106,26 @@ def search_layers(
     return Layers(tuple(each for each in lists if each.found), tuple(warnings))
 
 
+def warned(found: Layers, problem: str | None) -> Layers:
+    """What was found, with the warning that a problem kept the semantic layer from answering."""
+    if problem is None:
+        return found
+    return replace(found, warnings=(*found.warnings, without_semantic(problem)))
+
+
 def without_semantic(problem: str) -> str:
     """The warning that an answer was made without the semantic layer."""
-    return f"Answered without the semantic layer: {problem}."
+    return f"Answered without the semantic layer: {problem.rstrip('.')}."
 
 
 def _nearest(
     reader: Reader, text: str, question: Question, within: Within, semantic: Semantic, limit: int
 ) -> list[Passage]:
     started = perf_counter()
-    width = semantic.vectors.width(reader)
+    try:
+        width = semantic.vectors.width(reader, semantic.deadline)
+    except TimeoutError:
+        raise EmbedderFailure("timeout", "the vectors of the index are still being read") from None
     if width is None:
         return []
     deadline = semantic.deadline

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from unicodedata import combining, normalize
 
 from .layered import Passage
 from .mapping import FULL_TEXT, Mapping
@@ -167,12 +168,21 @@ def search_kb(reader: Reader, mapping: Mapping, question: Question, limit: int) 
         json_list(kinds),
         limit,
     )
-    topical = set(_with_variants(question.topical))
+    topical = set(map(_without_marks, _with_variants(question.topical)))
     return [
-        KbHit(_KB_SOURCES[kind], id_, tuple(w for w in _words(text) if w in topical))
+        KbHit(
+            _KB_SOURCES[kind],
+            id_,
+            tuple(word for word in _words(text) if _without_marks(word) in topical),
+        )
         for kind, id_, text, _ in rows
         if isinstance(id_, int | str)
     ]
+
+
+def _without_marks(word: str) -> str:
+    """A word as full text compares it, which knows no accents."""
+    return "".join(c for c in normalize("NFD", word) if not combining(c))
 
 
 def _with_variants(words: Sequence[str]) -> list[str]:
@@ -181,4 +191,8 @@ def _with_variants(words: Sequence[str]) -> list[str]:
     for word in words:
         one = singular(word)
         found |= dict.fromkeys((word, one, f"{one}s"))
+        if one.endswith("y"):
+            found[f"{one[:-1]}ies"] = None
+        elif one.endswith(("s", "x", "z", "ch", "sh")):
+            found[f"{one}es"] = None
     return list(found)

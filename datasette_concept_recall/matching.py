@@ -171,7 +171,7 @@ class ConceptMatcher:
         A mention that begins or ends inside a character that folding splits (``ß``) or joins
         (``e`` and an accent) covers that character whole.
         """
-        found = list(self._scan(canonical_name(text)))
+        found = list(self._scan(canonical_name(text))) if self._spellings else []
         if not found:
             return []
         locate = Locator(text)

@@ -16,7 +16,7 @@ from .folding import canonical_name
 from .models import NearMiss
 from .parameters import Parameters
 from .paths import LONGEST_LINK, concept_link, concepts_path, recall_path
-from .presenting import Answer, ShownMatch, badges, row_path
+from .presenting import Answer, ShownMatch, badges, found_by, row_path
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 TEMPLATE = "concept_recall.html"
 
 _LONGEST_TITLE = 120
+
+MODES_IN_WORDS = (
+    ("auto", "concepts, then words and meaning"),
+    ("concept", "concepts alone"),
+    ("lexical", "words"),
+    ("semantic", "meaning"),
+)
+"""Every mode with what a person calls it."""
 
 
 def short_link(
@@ -85,6 +93,7 @@ async def result_html(datasette: Datasette, request: Request, scope: Scope, answ
         "first_link": links.to(),
         "wider_link": links.to(types=(), project=None),
         "items": [_item(datasette, answer, shown, links) for shown in answer.shown],
+        "beside_from": any(shown.match.layers for shown in answer.shown),
         "last_rank": result.first_rank + len(answer.shown) - 1,
         "next": answer.next,
         "next_link": links.next(),
@@ -121,6 +130,7 @@ async def _render(
         "parameters": parameters,
         "missing": [],
         "kept_names": parameters.names,
+        "modes": MODES_IN_WORDS,
     }
     return await datasette.render_template(TEMPLATE, common | context, request=request)
 
@@ -234,6 +244,7 @@ def _item(datasette: Datasette, answer: Answer, shown: ShownMatch, links: _Links
         "link": row_path(datasette, answer, shown),
         "excerpt": excerpt,
         "badges": badges(match),
+        "found_by": found_by(match),
         "concepts": [(name, links.concept(name)) for name in match.concepts],
         "newer": [
             (ref, datasette.urls.row(database, match.item_table, ref.rpartition(":")[2]))
@@ -271,7 +282,9 @@ def _title_and_excerpt(shown: ShownMatch) -> tuple[list[Segment], list[Segment]]
 async def _query_link(datasette: Datasette, request: Request, answer: Answer) -> str | None:
     """The canned query that answers the same, where the actor may use it."""
     parameters = answer.parameters
-    if answer.database is None or not parameters.asks:
+    if answer.database is None or not parameters.asks or not answer.result.concepts:
+        return None
+    if parameters.mode not in ("auto", "concept"):
         return None
     if parameters.types or parameters.project:
         return None

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from .budgeting import LARGEST_BUDGET
 from .errors import NO_TOKEN, BadParameter, TextTooLong
-from .models import RankKey, RecallRequest
+from .models import MODES, Mode, RankKey, RecallRequest
 
 if TYPE_CHECKING:
     from datasette.utils.asgi import Request
@@ -40,7 +40,7 @@ class Parameters:
 
     ``size`` is 1 or more, ``types`` are in the order given, ``shape`` is ``objects`` or
     ``array``; with ``newlines`` an array is sent one object a line. ``budget`` is in tokens, from
-    1 to `LARGEST_BUDGET`.
+    1 to `LARGEST_BUDGET`. ``mode`` says which layers answer.
     """
 
     text: str = ""
@@ -52,6 +52,7 @@ class Parameters:
     shape: str = "objects"
     newlines: bool = False
     budget: int | None = None
+    mode: Mode = "auto"
 
     @property
     def asks(self) -> bool:
@@ -75,6 +76,7 @@ class Parameters:
             after=None if self.next is None else decode_token(self.next),
             budget=self.budget,
             near_misses=self.shape != "array",  # which has the rows alone
+            mode=self.mode,
         )
 
     def query_string(self) -> str:
@@ -83,6 +85,7 @@ class Parameters:
         pairs += [("concept", name) for name in self.names]
         pairs += [("project", self.project)] if self.project is not None else []
         pairs += [("type", source_type) for source_type in self.types]
+        pairs += [("mode", self.mode)] if self.mode != "auto" else []
         # With a budget the default is another.
         given = self.size != DEFAULT_SIZE or self.budget is not None
         pairs += [("budget", self.budget)] if self.budget is not None else []
@@ -239,7 +242,16 @@ def _checked(given: Mapping[str, list[str]], max_size: int) -> Parameters:
         shape=_shape(_last(given, "_shape")),
         newlines=_last(given, "_nl").lower() in _TRUE,
         budget=budget,
+        mode=checked_mode(_last(given, "mode")),
     )
+
+
+def checked_mode(value: str) -> Mode:
+    """The value of ``mode``, ``auto`` when there is none. Raises `BadParameter`."""
+    for mode in MODES:
+        if value in (mode, ""):
+            return mode
+    raise BadParameter(f"mode is {value!r}, not one of {', '.join(MODES)}")
 
 
 def _last(given: Mapping[str, list[str]], name: str) -> str:

@@ -10,10 +10,11 @@ from urllib.parse import urlencode
 
 from datasette.utils import tilde_encode
 
+from .budgeting import matcher_for
 from .excerpts import Segment, excerpt, plain
 from .mapping import Mapping
 from .matching import ConceptMatcher
-from .models import ConceptMatch, RecallResult
+from .models import ConceptMatch, LayerHit, RecallResult
 from .parameters import Parameters
 from .paths import document_path
 from .reading import as_text
@@ -54,6 +55,7 @@ class ShownMatch:
             "excerpt": plain(self.excerpt),
             "body": match.body,
             "match_count": match.match_count,
+            "layers": layers_json(match, self.rank),
             "concepts": list(match.concepts),
             "created_at": iso(match.created_at),
             "summary_status": match.summary_status,
@@ -136,20 +138,47 @@ def item_path(datasette: Datasette, database: str, mapping: Mapping, match: Conc
     return f"{table}/{','.join(tilde_encode(as_text(value)) for value in match.key)}"
 
 
+def layers_json(match: ConceptMatch, rank: int) -> list[dict[str, Any]]:
+    """The layers that found an item and why, as the JSON API gives them; ``rank`` is its own."""
+    hits = match.layers or (LayerHit("concept", rank),)
+    return [
+        {
+            "layer": hit.layer,
+            "rank": hit.rank,
+            "words": list(hit.words),
+            "similarity": None if hit.similarity is None else round(hit.similarity, 4),
+        }
+        for hit in hits
+    ]
+
+
+def found_by(match: ConceptMatch) -> list[str]:
+    """What other layers than the concepts found an item by, in a few words each; empty where
+    concepts did."""
+    words = dict.fromkeys(word for hit in match.layers for word in hit.words)
+    found = [f"words: {', '.join(words)}"] if words else []
+    near = [hit.similarity for hit in match.layers if hit.layer == "semantic"]
+    for similarity in near:
+        found.append("meaning" if similarity is None else f"meaning: {similarity:.2f}")
+    return found
+
+
 def show_matches(result: RecallResult) -> list[ShownMatch]:
     """The matches of a result, each with an excerpt around the concepts asked for."""
-    matcher = ConceptMatcher(result.concepts)
+    names = ConceptMatcher(result.concepts)
     if result.context is not None:
         return [
-            ShownMatch(
-                item.rank, item.match, excerpt(item.match.body, matcher), item.database, whole
-            )
+            ShownMatch(item.rank, item.match, _excerpt(item.match, names), item.database, whole)
             for item, whole in ((used.item, used.whole) for used in result.context.used)
         ]
     return [
-        ShownMatch(rank, match, excerpt(match.body, matcher))
+        ShownMatch(rank, match, _excerpt(match, names))
         for rank, match in enumerate(result.matches, start=result.first_rank)
     ]
+
+
+def _excerpt(match: ConceptMatch, names: ConceptMatcher) -> list[Segment]:
+    return excerpt(match.body, matcher_for(match, names))
 
 
 def iso(instant: datetime | None) -> str | None:

@@ -10,7 +10,7 @@ import click
 from .config import ConceptsConfig, DatabaseConfig, SourceConfig
 from .excerpts import plain
 from .models import Context, RecallResult
-from .presenting import badges, show_matches, warnings_of
+from .presenting import badges, found_by, show_matches, warnings_of
 
 if TYPE_CHECKING:
     from .inspecting import Inspection
@@ -28,7 +28,7 @@ def print_context(result: RecallResult, context: Context) -> None:
     """The context alone; what there is to say about it goes where it gets into no prompt."""
     for warning in warnings_of(result):
         click.echo(warning, err=True)
-    if not result.concepts:
+    if not result.concepts and not context.text:
         click.echo("No concept of this database is named.", err=True)
     elif not context.text:
         click.echo("Nothing that is tagged with them fits.", err=True)
@@ -42,13 +42,12 @@ def print_result(result: RecallResult) -> None:
     for miss in result.near_misses:
         words = f"Did you mean {terminal_line(miss.concept)} for “{terminal_line(miss.text)}”?"
         click.echo(words, err=True)
-    if not result.concepts:
+    if result.concepts:
+        counts = (f"{terminal_line(c.name)} ({c.total})" for c in result.counts)
+        click.echo("Concepts: " + ", ".join(counts))
+    else:
         click.echo("No concept of this database is named.")
-        return
-    click.echo(
-        "Concepts: " + ", ".join(f"{terminal_line(c.name)} ({c.total})" for c in result.counts)
-    )
-    if not result.matches:
+    if result.concepts and not result.matches:
         click.echo("Nothing is tagged with them.")
     for shown in show_matches(result):
         match = shown.match
@@ -57,7 +56,10 @@ def print_result(result: RecallResult) -> None:
         about += [words for _, words in badges(match)]
         click.echo(f"\n{shown.rank}. {terminal_line(match.title) or match.ref}")
         click.echo("   " + " · ".join(terminal_line(part) for part in about if part))
-        click.echo("   Concepts: " + ", ".join(map(terminal_line, match.concepts)))
+        if match.concepts:
+            click.echo("   Concepts: " + ", ".join(map(terminal_line, match.concepts)))
+        if match.layers:
+            click.echo("   Found by " + terminal_line("; ".join(found_by(match))))
         excerpt = terminal_line(plain(shown.excerpt))
         if excerpt:
             click.echo(click.wrap_text(excerpt, 78, "   ", "   "))

@@ -11,13 +11,13 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
+from .deadlines import InTime, TooLate
 from .indexing.embedding import Embedder, EmbedderFailure
 
 LONGEST = 2_000
 """So many characters of a question are embedded: what comes later blurs more than it adds."""
 
 _REMEMBERED = 256
-_AT_ONCE = 4
 
 
 class QueryVectors:
@@ -27,7 +27,7 @@ class QueryVectors:
         self.embedder = embedder
         self._known: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
-        self._running = threading.Semaphore(_AT_ONCE)
+        self._calls = InTime[Any]()
 
     def vector(self, text: str, width: int, deadline: float | None) -> Any:
         """The vector of a question, (width,) float32 of length 1; ``deadline`` in seconds, None for
@@ -44,6 +44,8 @@ class QueryVectors:
         if known is None:
             known = self._embed(asked) if deadline is None else self._in_time(asked, deadline)
         if len(known) != width:
+            with self._lock:
+                self._known.pop(asked, None)
             raise EmbedderFailure(
                 "invalid", f"it gave {len(known)} numbers, and the index has vectors of {width}"
             )
@@ -71,25 +73,7 @@ class QueryVectors:
         return vector
 
     def _in_time(self, text: str, deadline: float) -> Any:
-        """The same in a thread of its own, which nobody waits for longer than that."""
-        found: list[Any] = []
-        failed: list[BaseException] = []
-        done = threading.Event()
-
-        def embed() -> None:
-            try:
-                found.append(self._embed(text))
-            except BaseException as error:
-                failed.append(error)
-            finally:
-                self._running.release()
-                done.set()
-
-        if not self._running.acquire(blocking=False):
-            raise EmbedderFailure("timeout", "it has not answered earlier questions yet")
-        threading.Thread(target=embed, name="concept-recall-embed", daemon=True).start()
-        if not done.wait(deadline):
-            raise EmbedderFailure("timeout", f"it took longer than {deadline * 1000:.0f} ms")
-        if failed:
-            raise failed[0]
-        return found[0]
+        try:
+            return self._calls.call(lambda: self._embed(text), deadline)
+        except TooLate as late:
+            raise EmbedderFailure("timeout", str(late)) from late

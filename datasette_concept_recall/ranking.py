@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from heapq import nsmallest
+from math import fsum
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -49,13 +50,14 @@ def reciprocal_rank_fusion(
     G. Cormack, C. Clarke and S. Büttcher, "Reciprocal rank fusion outperforms Condorcet and
     individual rank learning methods", SIGIR 2009.
     """
-    sums: dict[T, float] = {}
+    terms: dict[T, list[float]] = {}
     best_place: dict[T, tuple[int, int]] = {}
     for number, (ranked, weight) in enumerate(
         zip(lists, weights or [1.0] * len(lists), strict=True)
     ):
         for rank, item in enumerate(dict.fromkeys(ranked), 1):
-            sums[item] = sums.get(item, 0.0) + weight / (k + rank)
+            terms.setdefault(item, []).append(weight / (k + rank))
             best_place[item] = min(best_place.get(item, (rank, number)), (rank, number))
+    sums = {item: fsum(each) for item, each in terms.items()}  # whatever the order of the lists
     order = sorted(sums, key=lambda i: (-sums[i], best_place[i], tie(i) if tie else i))
     return [(item, sums[item]) for item in order]

@@ -20,7 +20,7 @@ from .asking import Scope
 from .errors import BadParameter, RecallError
 from .models import ConceptMatch
 from .parameters import checked_text
-from .presenting import badges
+from .presenting import badges, found_by
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -134,6 +134,7 @@ def about(match: ConceptMatch, database: str | None) -> dict[str, Any]:
         status=", ".join(status),
         superseded_by=[ref_of(ref, database) for ref in match.superseded_by],
         concepts=list(match.concepts),
+        found_by=found_by(match),
     )
 
 

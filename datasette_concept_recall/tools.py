@@ -12,8 +12,8 @@ from .concept_tools import LIST_CONCEPTS, SHOW_CONCEPT
 from .errors import BadParameter
 from .excerpts import plain
 from .items import read_item
-from .models import ConceptMatch
-from .parameters import Parameters
+from .models import MODES, ConceptMatch
+from .parameters import Parameters, checked_mode
 from .presenting import Answer, concepts_json, item_path, warnings_of
 from .toolbox import TEXT, Given, Tool, ToolFailed, about, number, ref_of, some, text, texts
 
@@ -36,6 +36,7 @@ async def _recall(datasette: Datasette, actor: Actor, scope: Scope, given: Given
         project=text(given, "project") or None,
         size=number(given, "limit", 5, MOST_ITEMS) or 5,
         budget=number(given, "budget", None, LARGEST_BUDGET),
+        mode=checked_mode(text(given, "mode")),
     )
     if not parameters.asks:
         raise BadParameter("Give a text, or concepts, or both")
@@ -66,7 +67,7 @@ def _items_or_context(answer: Answer) -> dict[str, Any]:
 
 def _advice(answer: Answer) -> list[str]:
     """What to try next when nothing was found."""
-    if not answer.result.concepts and answer.parameters.text:
+    if not answer.result.concepts and answer.parameters.text and not answer.shown:
         return ["The text names no known concept. list_concepts finds their names."]
     return []
 
@@ -118,7 +119,9 @@ RECALL = Tool(
     "Recall what has been noted, decided or written about the subjects of a question. Use it before"
     " answering anything that this collection may know of. Concepts (tags, topics) are found in"
     " the text as whole words, and everything tagged with one of them is returned, items with most"
-    " of the concepts first, then the latest. Without a budget you get short excerpts with a ref"
+    " of the concepts first, then the latest; when that is little, items with words of the question"
+    " or a similar meaning follow, and say so as found_by. Without a budget you get short excerpts"
+    " with a ref"
     " for get_item; with a budget you get one Markdown context that can be read or quoted as it is."
     " Items may be superseded or rejected: their status says so."
     ' Example: {"text": "What was decided about the GIL?", "budget": 800}',
@@ -135,6 +138,13 @@ RECALL = Tool(
             " case, as list_concepts gives them.",
         },
         "project": {**TEXT, "description": "Only items of the project with exactly this name."},
+        "mode": {
+            "type": "string",
+            "enum": list(MODES),
+            "default": "auto",
+            "description": "auto, or only what is found by concept, by words (lexical) or by"
+            " meaning (semantic).",
+        },
         "limit": {
             "type": "integer",
             "minimum": 1,

@@ -23,7 +23,8 @@ MOST_IN_NAME = 5
 _SEARCHED = 200_000
 _NAMED = 200
 
-_words = re.compile(r"[^\W_]+").findall
+_words = re.compile("[^\\W_](?:[^\\W_]|[\u0300-\u036f])*").findall
+"""Marks that stay where there is no composed letter belong to the word, as full text has it."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,15 @@ def question_of(
     ``not_topical`` are the folded words that admit nothing; those of them that are ``general`` do
     when the text has no other word.
     """
-    words = _words(fold(text[:_SEARCHED]))
+    text = text[:_SEARCHED]
+    words = _words(fold(text))
     counted = Counter(words)
     topical = [word for word in counted if word not in not_topical]
     topical = topical or [word for word in counted if word in general]
     admitting = set(topical)
+    spelled = dict.fromkeys(() if text.isascii() else _words(text.lower()))
+    # Full text folds letter by letter: "ß" is not "ss" there.
+    topical += [word for word in spelled if word not in counted and fold(word) in admitting]
     return Question(
         _most_used(topical, counted),
         _most_used((word for word in counted if word not in admitting), counted),

@@ -245,6 +245,7 @@ def _as_json(request: Request, datasette: Datasette, answer: Answer) -> Response
             "near_misses": near_misses_json(result),
             "rows": rows,
             "projects": result.projects,
+            "mode": answer.parameters.mode,
             "total": result.total,
             "truncated": answer.next is not None,
             "next": answer.next,

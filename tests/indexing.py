@@ -40,6 +40,8 @@ class FakeEmbedder:
     its texts, and may raise or return something else than vectors.
     """
 
+    dimensions = 3
+
     def __init__(
         self,
         *,

@@ -137,7 +137,8 @@ def test_recall_as_json_has_the_keys_of_the_api(path: Path) -> None:
     """The same names as over HTTP, but for what only a server has; text is not escaped."""
     answer = json.loads(good("recall", path, QUESTION, "--json", "--limit", 1))
     assert list(answer) == [
-        *("ok", "concepts", "near_misses", "rows", "projects", "total", "truncated", "warnings"),
+        *("ok", "concepts", "near_misses", "rows", "projects", "mode", "total", "truncated"),
+        "warnings",
     ]
     assert answer["concepts"] == [
         {"name": "C++", "mentions": 1, "total": 3},
@@ -147,7 +148,15 @@ def test_recall_as_json_has_the_keys_of_the_api(path: Path) -> None:
     assert list(row) == [
         *("rank", "ref", "source_type", "id", "project_id", "project", "title", "place"),
         *("excerpt", "body"),
-        *("match_count", "concepts", "created_at", "summary_status", "summary_stale", "status"),
+        *(
+            "match_count",
+            "layers",
+            "concepts",
+            "created_at",
+            "summary_status",
+            "summary_stale",
+            "status",
+        ),
         "superseded_by",
     ]
     assert (answer["total"], answer["truncated"], answer["projects"]) == (25, True, ["Compilers"])

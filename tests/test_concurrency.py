@@ -68,7 +68,7 @@ def writing(path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 async def ask(datasette: Datasette, text: str) -> Any:
     """The answer of the JSON API, which must be good."""
-    response = await datasette.client.get(f"/k/-/recall.json?q={text}&_size=100")
+    response = await datasette.client.get(f"/k/-/recall.json?q={text}&mode=concept&_size=100")
     assert response.status_code == 200, response.text
     return response.json()
 

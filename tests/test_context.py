@@ -175,7 +175,7 @@ async def test_a_budget_adds_the_context_to_the_answer(
         make_datasette(path), "q=RAG+in+C%2B%2B&budget=75&type=record&type=observation"
     )
     assert [key for key in answer if key not in ("near_misses",)] == [
-        *("ok", "database", "concepts", "rows", "projects", "total", "truncated", "next"),
+        *("ok", "database", "concepts", "rows", "projects", "mode", "total", "truncated", "next"),
         *("next_url", "context", "tokens", "skipped", "warnings"),
     ]
     assert answer["context"] == (

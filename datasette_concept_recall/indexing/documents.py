@@ -72,29 +72,57 @@ class Documents:
         self.store = store
         self._carried, self._troubles = Carried(store), Troubles(store)
 
+    def fingerprints(self, version: Version) -> dict[bytes, str | None]:
+        """Of every document of a source by key the fingerprint that one version of its index has:
+        None where that alone does not say that there is nothing to do for it.
+
+        What takes less than `known`, since it is asked of sources in which nothing changed.
+        """
+        return dict(
+            self.store.rows(
+                "select d.key, case when d.is_unverified or d.orphaned_in then null"
+                " else g.fingerprint end from document d left join generation g"
+                " on g.document_id = d.id and g.version_id = ? and g.is_complete = 1"
+                " where d.source_id = ?",
+                version.id,
+                version.source_id,
+            )
+        )
+
+    def is_whole(self, version: Version) -> bool:
+        """Whether nothing is left of attempts in a version, and no chunk of it lacks a vector."""
+        return not (self._leftovers(version) or self._bare(version))
+
     def known(self, version: Version) -> dict[bytes, Known]:
         """Every document of a source by key, as one version of its index has it."""
-        leftovers = self._ids(
-            "select document_id from generation where version_id = ? and not is_complete",
-            version.id,
-        )
-        bare = set()
-        if version.embedder:
-            bare = self._ids(
-                "select distinct g.id from generation g join chunk c on c.generation_id = g.id"
-                " left join vector v on v.chunk_id = c.id"
-                " where g.version_id = ? and g.is_complete and v.chunk_id is null",
-                version.id,
-            )
+        leftovers, bare = self._leftovers(version), self._bare(version)
         rows = self.store.rows(
             "select d.id, d.key, g.id, g.fingerprint, g.content_hash, g.size,"
             " d.orphaned_in is not null, d.is_unverified"
             " from document d left join generation g on g.document_id = d.id"
-            " and g.version_id = ? and g.is_complete where d.source_id = ?",
+            " and g.version_id = ? and g.is_complete = 1 where d.source_id = ?",
             version.id,
             version.source_id,
         )
         return {row[1]: Known(*(*row, row[0] in leftovers, row[2] in bare)) for row in rows}
+
+    def _leftovers(self, version: Version) -> set[int]:
+        """The documents of which an attempt was left."""
+        return self._ids(
+            "select document_id from generation where version_id = ? and is_complete = 0",
+            version.id,
+        )
+
+    def _bare(self, version: Version) -> set[int]:
+        """The complete generations of which a chunk has no vector, though it should."""
+        if not version.embedder:
+            return set()
+        return self._ids(
+            "select distinct g.id from generation g join chunk c on c.generation_id = g.id"
+            " left join vector v on v.chunk_id = c.id"
+            " where g.version_id = ? and g.is_complete and v.chunk_id is null",
+            version.id,
+        )
 
     def _ids(self, sql: str, *parameters: object) -> set[int]:
         return {id_ for (id_,) in self.store.rows(sql, *parameters)}
@@ -205,7 +233,8 @@ class Documents:
             [piece.position, chunk.start, chunk.end, *place, describe(place), waiting[0]],
         )
         conn.execute(
-            "update chunk set text = ?1, context = ?2 where id = ?3 and (text, context) <> (?1, ?2)",
+            "update chunk set text = ?1, context = ?2"
+            " where id = ?3 and (text, context) <> (?1, ?2)",
             [chunk.text, piece.context, waiting[0]],
         )
         return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 from .ids import EmbedderIdentity
@@ -28,13 +28,17 @@ class Embedder(Protocol):
 
     ``name`` is what it is configured by, ``is_remote`` that texts leave this machine,
     ``batch_size`` how many texts it is given at once. ``embed_documents`` returns float32 rows,
-    ``(len(texts), dimensions)``, each of length 1, as a numpy array or lists of numbers; whatever
-    it raises is taken for a failure of the embedder.
+    ``(len(texts), dimensions)``, each of length 1 or of zeros, as a numpy array or lists of
+    numbers; whatever it raises is taken for a failure of the embedder.
     """
 
     name: str
     is_remote: bool
     batch_size: int
+
+    @property
+    def dimensions(self) -> int | None:
+        """The width of its vectors, None when only a first vector can tell."""
 
     @property
     def identity(self) -> EmbedderIdentity:
@@ -56,14 +60,25 @@ def embed(embedder: Embedder, texts: Sequence[str], dimensions: int | None) -> l
     Raises `EmbedderFailure` when the embedder does, and for a wrong number of vectors, empty
     ones, several widths or another one than ``dimensions``, and numbers that are not finite.
     """
+    return _checked(lambda: embedder.embed_documents(list(texts)), len(texts), dimensions)
+
+
+def embed_question(embedder: Embedder, text: str) -> bytes:
+    """The vector of a question as little-endian float32. Raises `EmbedderFailure` like `embed`."""
+    (vector,) = _checked(lambda: embedder.embed_query(text), 1, None)
+    return vector
+
+
+def _checked(ask: Callable[[], Any], count: int, dimensions: int | None) -> list[bytes]:
+    """What an embedder gives for so many texts, when all of it can be stored."""
     try:
-        rows = [[float(x) for x in row] for row in embedder.embed_documents(list(texts))]
+        rows = [[float(x) for x in row] for row in ask()]
     except EmbedderFailure:
         raise
     except Exception as error:  # whatever a provider's library raises
         raise EmbedderFailure("internal", f"{type(error).__name__}: {error}") from error
-    if len(rows) != len(texts):
-        raise EmbedderFailure("invalid", f"{len(rows)} vectors came for {len(texts)} texts")
+    if len(rows) != count:
+        raise EmbedderFailure("invalid", f"{len(rows)} vectors came for {count} texts")
     expected = dimensions or (len(rows[0]) if rows else 0)
     for row in rows:
         if not row or len(row) != expected:
@@ -72,7 +87,10 @@ def embed(embedder: Embedder, texts: Sequence[str], dimensions: int | None) -> l
             )
         if not all(map(math.isfinite, row)):
             raise EmbedderFailure("invalid", "A vector holds what is no finite number")
-    return [struct.pack(f"<{expected}f", *row) for row in rows]
+    try:
+        return [struct.pack(f"<{expected}f", *row) for row in rows]
+    except OverflowError as error:
+        raise EmbedderFailure("invalid", "A vector holds a number too large for 32 bits") from error
 
 
 def dimensions_of(vector: bytes) -> int:

@@ -40,12 +40,13 @@ def link_new_names(
     if not fresh:
         return 0
     carried = Carried(store)
-    candidates: dict[int, list[str]] = {}
+    candidates: dict[int, dict[str, str]] = {}
     for _, name in fresh:
         if stop():
             return 0
+        canonical = canonical_name(name)
         for document_id in carried.mentioning(source.id, name):
-            candidates.setdefault(document_id, []).append(name)
+            candidates.setdefault(document_id, {})[name] = canonical
     linked = 0
     waiting = list(candidates.items())
     for first in range(0, len(waiting), _AT_ONCE):
@@ -70,10 +71,12 @@ _FEW = 50
 """So many names are counted one by one before a matcher is made of those that are there twice."""
 
 
-def _found(carried: Carried, document_id: int, names: list[str]) -> dict[str, list[int]]:
-    """Which of the names a document mentions often enough, with the positions of its chunks."""
+def _found(carried: Carried, document_id: int, names: dict[str, str]) -> dict[str, list[int]]:
+    """Which of the names, given with their canonical form, a document mentions often enough, with
+    the positions of its chunks."""
     text, spans = joined(carried.chunks_of(document_id))
+    likely = list(names)
     if len(names) <= _FEW:
         folded = canonical_name(text)
-        names = [name for name in names if folded.count(canonical_name(name)) > 1]
-    return positions_of(mentioned(text, ConceptMatcher(names)), spans) if names else {}
+        likely = [name for name, canonical in names.items() if folded.count(canonical) > 1]
+    return positions_of(mentioned(text, ConceptMatcher(likely)), spans) if likely else {}

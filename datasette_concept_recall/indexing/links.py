@@ -150,8 +150,9 @@ def _links(text: str, first: int, last: int) -> Iterator[Named]:
 # --- hashtags -------------------------------------------------------------------------------------
 
 # Links, their destinations, HTML tags and addresses are passed over; what stands before a tag is
-# blank space or a bracket. Each alternative stops where it could begin anew, or it would be slow.
-_HASHTAG = r"(?<![^\s(])(?<!\]\()(?<!\]: )#([^\s!-,.:-@\[-^`{-~]+)"
+# blank space or a bracket. Each alternative stops where it could begin anew, or it would be slow,
+# and begins with a character of its own, for which `re` looks quickly.
+_HASHTAG = r"#(?<![^\s(]#)(?<!\]\(#)(?<!\]: #)([^\s!-,.:-@\[-^`{-~]+)"
 _may_be_hashtag = re.compile(_HASHTAG).search
 _hashtag = re.compile(
     _LINK + r"|\]\([^()\n]*\)|<[A-Za-z/][^<>]*>|://\S*"
@@ -164,9 +165,16 @@ def _hashtags(text: str, first: int, last: int) -> Iterator[Named]:
     if not _may_be_hashtag(text, first, last):
         return
     for match in _hashtag(text, first, last):
-        tag = "".join(takewhile(_in_tag, match[2] or "")).rstrip("/")
+        tag = _tag(match[2] or "").rstrip("/")
         if any(map(str.isalpha, tag)) and tag[0] != "/" and not _is_colour(tag):
             yield from _named(text, match.start(2), match.start(2) + len(tag), "hashtag")
+
+
+def _tag(run: str) -> str:
+    """As much from the beginning of a run as can be in a tag."""
+    if run.isascii() and run.isprintable():  # without what the expression above leaves out
+        return run
+    return "".join(takewhile(_in_tag, run))
 
 
 def _in_tag(character: str) -> bool:
@@ -284,7 +292,9 @@ def _unescaped(name: str, quote: str) -> str:
 
 # --- code and comments ----------------------------------------------------------------------------
 
-_FENCE = r"^ {0,3}(?:`{3,}[^`\n]*|~{3,}[^\n]*)$"
+_INDENT = 3
+_FENCE = rf"^ {{0,{_INDENT}}}(?:`{{3,}}[^`\n]*|~{{3,}}[^\n]*)$"
+_may_open = re.compile("`|~~~|<!--|%%").search  # quick, since each begins with a character
 _opening = re.compile(rf"({_FENCE})|(`+)|<!--|%%", re.MULTILINE).search
 _fence = re.compile(_FENCE, re.MULTILINE).finditer
 _backticks_or_break = re.compile(rf"{_FENCE}|^[^\S\n]*\n|(`+)", re.MULTILINE).finditer
@@ -299,7 +309,10 @@ def _visible(text: str, first: int = 0) -> Iterator[tuple[int, int]]:
     spans: dict[int, int] | None = None
     last_of = {"<!--": text.rfind("-->"), "%%": text.rfind("%%")}
     start = position = first
-    while opening := _opening(text, position):
+    while mark := _may_open(text, position):
+        opening = _opening(text, max(position, mark.start() - _INDENT))
+        if opening is None:
+            break
         if opening[1]:
             end = _fence_end(text, opening)
         elif opening[2]:

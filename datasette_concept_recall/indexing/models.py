@@ -91,8 +91,8 @@ class Entry:
 
     ``key`` tells it apart within its source and is compared byte for byte. ``fingerprint`` differs
     when the document may have changed. ``path`` is where a person finds it, ``created_at`` its own
-    time (ISO 8601, UTC), ``size`` in bytes. Of a row ``item_table`` is its table in lower case; what
-    is not ``is_active`` was superseded, or holds no longer for another reason.
+    time (ISO 8601, UTC), ``size`` in bytes. Of a row ``item_table`` is its table in lower case.
+    What is not ``is_active`` was superseded, or holds no longer for another reason.
     """
 
     key: bytes

@@ -66,7 +66,8 @@ class Service:
     It belongs to one thread; only `ask`, `stop` and what trackers call may come from others.
     ``embedder`` is None for an index without vectors, and ``embedder_problem`` says why one that
     is configured cannot be had. ``rendering`` is what of a record is embedded, ``knowledge`` are
-    databases whose concepts are looked for in all texts. ``progressed`` is called after each document, ``told`` with messages for the user.
+    databases whose concepts are looked for in all texts. ``progressed`` is called after each
+    document, ``told`` with messages for the user.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from .document_run import DocumentRun, Reader, Result, Stopped, Tools
 from .documents import Documents, Known
 from .embedding import EmbedderFailure
 from .failures import DocumentFailure, SourceUnreachable, Unusable
-from .marker import Left, Marker
+from .marker import Left, Marker, is_left
 from .models import Entry
 from .passes import Outcome, Pass, Share
 from .store import Counts, SourceRow, Store
@@ -64,13 +64,19 @@ class SourceRun:
 
         Raises `SourceUnreachable` when it cannot be listed, and `StoreUnavailable`.
         """
-        # What is known is read before the listing, so that what others add meanwhile is not gone.
-        known = self.documents.known(self.version)
+        # What is there is asked before the listing, so that what others add meanwhile is not gone.
+        stored = self.documents.fingerprints(self.version)
         listing = reader.listing()
         self.share.begin()
         self.problems += listing.problems
         entries = {entry.key: entry for entry in listing.entries}
         self.counts.known = len(entries)
+        if self._is_as_stored(entries, stored):
+            self.counts.unchanged = self.counts.done = len(entries)
+            return Outcome.DONE
+        known = {
+            key: each for key, each in self.documents.known(self.version).items() if key in stored
+        }
         if not entries and known and self.source.approved_removals != len(known):
             self.store.hold_removals(self.source.id, len(known))
             raise SourceUnreachable(
@@ -99,6 +105,19 @@ class SourceRun:
             return self._read_all(reader, known, entries, marker, held)
         finally:
             marker.close()
+
+    def _is_as_stored(self, entries: dict[bytes, Entry], stored: dict[bytes, str | None]) -> bool:
+        """Whether every document is as it is stored and nothing else is to be done: the quick way
+        through a source in which nothing changed."""
+        source_id = self.source.id
+        return (
+            stored == {key: entry.fingerprint for key, entry in entries.items()}
+            and not (self.pass_.verify or self.pass_.failed or self.source.held_removals)
+            and not any(entry.locations for entry in entries.values())
+            and not (self.troubles.skips(source_id) or self.troubles.failed(source_id))
+            and self.documents.is_whole(self.version)
+            and not is_left(self.store.path)
+        )
 
     def _blame(self, left: Left | None, entries: dict[bytes, Entry]) -> None:
         """A document whose reading ended a process is read last, and after another time no more."""
@@ -141,6 +160,8 @@ class SourceRun:
 
         False when the step is to end before all were looked for; the next one goes on.
         """
+        if not gone:
+            return True
         any_moved = False
         by_size: dict[int | None, dict[str | None, Known]] = {}
         for each in gone.values():
@@ -240,6 +261,8 @@ class SourceRun:
     def _in_order(self, entries: dict[bytes, Entry]) -> list[Entry]:
         """What failed the last time comes last, so that it never keeps the rest from its turn."""
         failed = self.troubles.failed(self.source.id)
+        if not failed:
+            return list(entries.values())
         return sorted(entries.values(), key=lambda entry: entry.key in failed)
 
     def _is_due(self, entry: Entry, known: Known | None, skip: Skip | None) -> bool:

@@ -18,6 +18,7 @@ let shown = fieldsOfResults(); // what the results on the page answer, null for 
 function fieldsOf(form) {
   const fields = new URLSearchParams(new FormData(form));
   if (!fields.get("q")) fields.delete("q");
+  if (fields.get("mode") === "auto") fields.delete("mode");
   return String(fields);
 }
 

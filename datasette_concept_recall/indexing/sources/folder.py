@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from ..extract import extract, is_known, kind_of
 from ..failures import SourceUnreachable, Unavailable, Unusable
@@ -20,10 +22,9 @@ LARGEST_FILE = 200_000_000
 _LATEST = 253_402_300_799
 """The last second of the year 9999: file systems can hold later ones, which are no dates."""
 
-_is_passed_over = re.compile(
-    r"~\$.*|\.~lock\..*|.*\.(tmp|temp|swp|lnk|url|part)|.*~|thumbs\.db|desktop\.ini", re.DOTALL
-).fullmatch
-"""Names of files that programs leave for themselves, in lower case."""
+_LEFT_BY_PROGRAMS = frozenset({b"thumbs.db", b"desktop.ini"})
+_LEFT_SUFFIXES = frozenset({"tmp", "temp", "swp", "lnk", "url", "part"})
+"""Files that programs leave for themselves, in lower case."""
 
 
 class FolderSource:
@@ -61,7 +62,7 @@ class FolderSource:
                 problems.append(f"{_shown(within)} cannot be read: {error.strerror}")
                 continue
             self._sort(found, within, entries, folders, unverified)
-        entries.sort(key=lambda entry: entry.key)
+        entries.sort(key=attrgetter("key"))
         return Listing(entries, tuple(unverified), tuple(problems))
 
     def _sort(
@@ -72,29 +73,26 @@ class FolderSource:
         folders: list[bytes],
         unverified: list[bytes],
     ) -> None:
+        is_choosy = bool(self._include or self._exclude)
         for each in found:
-            if each.name.startswith(b"."):
+            name = each.name
+            if name.startswith(b"."):
                 continue
-            key = within + each.name
+            key = within + name
             try:
-                if each.is_symlink():
-                    continue
                 if each.is_dir(follow_symlinks=False):
                     if not self._matches(key, self._exclude):
                         folders.append(key + b"/")
-                elif self._is_wanted(key, path := _shown(key)):
+                elif _is_document(name) and (not is_choosy or self._is_wanted(key)):
                     status = each.stat(follow_symlinks=False)
-                    if stat.S_ISREG(status.st_mode):
-                        entries.append(_entry(key, path, status))
+                    if stat.S_ISREG(status.st_mode):  # neither a link nor a pipe
+                        entries.append(_File(key, _fingerprint(status)))
             except FileNotFoundError:  # gone since the folder was listed
                 continue
             except OSError:
                 unverified.append(key)
 
-    def _is_wanted(self, key: bytes, path: str) -> bool:
-        name = path.rpartition("/")[2].lower()
-        if not is_known(name) or _is_passed_over(name):
-            return False
+    def _is_wanted(self, key: bytes) -> bool:
         if self._include and not self._matches(key, self._include):
             return False
         return not self._matches(key, self._exclude)
@@ -137,31 +135,62 @@ class FolderSource:
         return Opened(content_hash(data), kind_of(name), extracted)
 
 
+class _File(Entry):
+    """A file that was listed. What does not tell whether it changed is made out when it is asked
+    for: of most files nobody does."""
+
+    __slots__ = ()
+
+    def __init__(self, key: bytes, fingerprint: str) -> None:
+        object.__setattr__(self, "key", key)
+        object.__setattr__(self, "fingerprint", fingerprint)
+        object.__setattr__(self, "locations", ())  # which is asked for of every document
+
+    def __getattr__(self, name: str) -> Any:
+        """Makes out what is not there yet."""
+        path = _shown(self.key)
+        file_name = path.rpartition("/")[2]
+        time_ns, _, size = self.fingerprint.partition(":")
+        seconds = min(max(0, int(time_ns) // 1_000_000_000), _LATEST)
+        super().__init__(
+            key=self.key,
+            title=file_name.rpartition(".")[0] or file_name,
+            fingerprint=self.fingerprint,
+            path=path,
+            created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds)),
+            size=int(size),
+        )
+        return object.__getattribute__(self, name)
+
+
+def _is_document(name: bytes) -> bool:
+    """Whether a file of this name, which is not hidden, is read."""
+    stem, _, suffix = name.rpartition(b".")
+    is_read = _is_read(suffix) if stem else not name.endswith(b"~")
+    return is_read and not name.startswith(b"~$") and name.lower() not in _LEFT_BY_PROGRAMS
+
+
+@lru_cache(maxsize=256)
+def _is_read(suffix: bytes) -> bool:
+    shown = _shown(suffix).lower()
+    return shown not in _LEFT_SUFFIXES and is_known(f"name.{shown}")
+
+
+_FLAGS = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
+)
+
+
 def _content_of(path: bytes) -> bytes:
     """The bytes of an ordinary file, which is not a link or a pipe since it was listed."""
-    flags = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
-    with open(os.open(path, os.O_RDONLY | sum(flags)), "rb") as file:
+    with open(os.open(path, _FLAGS), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise Unavailable("changed", "It is no file any more")
         return file.read(LARGEST_FILE + 1)
 
 
-def _entry(key: bytes, path: str, status: os.stat_result) -> Entry:
-    name = path.rpartition("/")[2]
-    return Entry(
-        key=key,
-        title=name.rpartition(".")[0] or name,
-        fingerprint=_fingerprint(status),
-        path=path,
-        created_at=time.strftime(
-            "%Y-%m-%dT%H:%M:%SZ", time.gmtime(min(max(0, status.st_mtime), _LATEST))
-        ),
-        size=status.st_size,
-    )
-
-
 def _fingerprint(status: os.stat_result) -> str:
-    """Of one path: it differs when the time or the size does."""
+    """Of one path: it differs when the time (nanoseconds) or the size (bytes) does."""
     return f"{status.st_mtime_ns}:{status.st_size}"
 
 

@@ -34,13 +34,13 @@ NOTHING = About()
 
 class AboutRows(NamedTuple):
     """How that is read of the rows of a table: as `row_tables.Tags`. ``projects`` are names by id,
-    empty where items hold the name itself."""
+    None where items hold the name itself."""
 
     columns: tuple[str, ...]
     expressions: tuple[str, ...]
     query: str
     kinds: dict[str, str]
-    projects: dict[object, str]
+    projects: dict[object, str] | None
 
     def all(self, reader: Reader) -> dict[Key, About]:
         """What is known of every row, by key."""
@@ -61,7 +61,7 @@ class AboutRows(NamedTuple):
         return [(row[:width], row[width:]) for row in rows]
 
     def _about(self, project: object, kind: object, status: object, is_active: object) -> About:
-        name = self.projects.get(project, "") if self.projects else as_text(project)
+        name = as_text(project) if self.projects is None else self.projects.get(project, "")
         return About(name, self.kinds.get(as_text(kind), ""), as_text(status), bool(is_active))
 
 
@@ -76,7 +76,7 @@ def about_rows(reader: Reader, mapping: Mapping, table: Table) -> AboutRows | No
         f"select {', '.join(expressions)}, {source.project_id}, {source.source_type},"
         f" {source.status}, {active_sql(source)} from {source.rows}"
     )
-    projects: dict[object, str] = {}
+    projects: dict[object, str] | None = None if source.project_is_name else {}
     if mapping.has_projects and not source.project_is_name:
         rows = reader.rows("select id, name from projects")
         projects = {id_: as_text(project) for id_, project in rows}

@@ -1,0 +1,179 @@
+"""The layers behind the concepts for a file and an index of it, without Datasette."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Container
+from dataclasses import replace
+from pathlib import Path
+
+from .beside import is_live
+from .errors import RecallError
+from .indexing.embedding import Embedder
+from .layer_search import Semantic, search_full_text, search_layers, warned
+from .layered import Layers, Origin
+from .lexical import Within
+from .mapped import read_mapping
+from .mapping import Mapping
+from .models import RecallRequest, RecallResult
+from .opening import opened
+from .query_vectors import QueryVectors
+from .reading import Reader, reading
+from .search import Fusion, recall
+from .semantic import VectorIndex
+
+EmbedderOf = Callable[[str], Embedder]
+"""Gives an embedder by its name, or raises `RecallError`."""
+
+
+def recall_with_layers(
+    conn: sqlite3.Connection,
+    path: Path,
+    request: RecallRequest,
+    embedder_of: EmbedderOf,
+    index: Path | None = None,
+    fusion: Fusion | None = None,
+) -> RecallResult:
+    """Answers a request from the file at ``path``, open as ``conn``; where concepts find less than
+    was asked for from the other layers, too.
+
+    These look into the file itself when it is an index, else into the ``index`` that holds its
+    rows, else into its own full text. Raises what `search.recall` does, and `RecallError` when the
+    index is none, or holds no rows of the file.
+    """
+    fusion = fusion or Fusion()
+    result = recall(conn, request, fusion=fusion)
+    if not result.wants_layers:
+        return result
+    with reading(conn) as reader:
+        mapping = read_mapping(reader)
+    if mapping.is_index:
+        found = _search(conn, mapping, request, fusion, embedder_of, None)
+        found = _without_outdated(found)
+    elif index is not None:
+        with opened(index) as other:
+            with reading(other) as reader:
+                of_index = read_mapping(reader)
+                if not of_index.full_text or not of_index.is_index:
+                    raise RecallError(f"{index} is no index of this version")
+            found = _search(other, of_index, request, fusion, embedder_of, (path, mapping))
+    else:
+        found = search_full_text(conn, mapping, request, fusion)
+    return recall(conn, request, layers=found, fusion=fusion)
+
+
+def _search(
+    conn: sqlite3.Connection,
+    mapping: Mapping,
+    request: RecallRequest,
+    fusion: Fusion,
+    embedder_of: EmbedderOf,
+    of: tuple[Path, Mapping] | None,
+) -> Layers:
+    """What is found in an index, or with ``of`` among the rows of that file."""
+    if not mapping.full_text:
+        return Layers()
+    with reading(conn) as reader:
+        if of is None:
+            within = Within(sources_named(reader, request.project), None, request.types or None)
+        else:
+            path, rows = of
+            sources = sources_from(reader, path)
+            if not sources:
+                raise RecallError(f"The index holds no rows of {path}")
+            within = Within(sources, tables_of(rows, request))
+        semantic, problem = _semantic(reader, embedder_of)
+    found = search_layers(conn, request, within, fusion, semantic, rows_only=of is not None)
+    return warned(found, problem)
+
+
+def sources_named(
+    reader: Reader, name: str | None, elsewhere: Container[Path] = ()
+) -> frozenset[int] | None:
+    """The sources of an index to which a project narrows, but for those of rows of files that are
+    searched ``elsewhere``; None for all."""
+    sources = reader.rows("select id, name, kind, origin from source")
+    chosen = frozenset(
+        id_
+        for id_, named, kind, origin in sources
+        if name in (None, named) and not (kind == "rows" and Path(origin).resolve() in elsewhere)
+    )
+    return None if len(chosen) == len(sources) else chosen
+
+
+def sources_from(reader: Reader, path: Path) -> frozenset[int]:
+    """The sources of an index that hold rows of a file, once they were read through."""
+    resolved = path.resolve()
+    return frozenset(
+        id_
+        for id_, origin in reader.rows(
+            "select id, origin from source s where kind = 'rows' and not is_leaving and exists"
+            " (select 1 from index_version v where v.source_id = s.id and v.state = 'live')"
+        )
+        if Path(origin).resolve() == resolved
+    )
+
+
+def tables_of(mapping: Mapping, request: RecallRequest) -> frozenset[str]:
+    """The tables of the items that a request asks for, in lower case."""
+    return frozenset(
+        source.item_table
+        for source in mapping.sources
+        if not request.types or request.types & dict(source.kinds).keys()
+    )
+
+
+def embedder_name(reader: Reader) -> str | None:
+    """The name of the embedder that an index is made with; None without one."""
+    rows = reader.rows("select json_extract(value, '$') from setting where name = 'embedder'")
+    return next((name for (name,) in rows if isinstance(name, str) and name), None)
+
+
+def _semantic(reader: Reader, embedder_of: EmbedderOf) -> tuple[Semantic | None, str | None]:
+    name = embedder_name(reader)
+    if name is None:
+        return None, None
+    try:
+        embedder = embedder_of(name)
+    except RecallError as error:
+        return None, str(error)
+    return Semantic(VectorIndex(embedder.identity.name), QueryVectors(embedder)), None
+
+
+def _without_outdated(layers: Layers) -> Layers:
+    """Without the rows that no longer hold in the files that they come from, as far as these are
+    there."""
+    origins = {each.origin for found in layers.lists for each in found.found if each.origin}
+    gone: set[Origin] = set()
+    for path in {origin.path for origin in origins}:
+        try:
+            with opened(Path(path)) as conn:
+                gone |= outdated(conn, [each for each in origins if each.path == path])
+        except RecallError:
+            continue  # what cannot be read says nothing of what holds
+    return without(layers, gone)
+
+
+def outdated(
+    conn: sqlite3.Connection, origins: list[Origin], mapping: Mapping | None = None
+) -> set[Origin]:
+    """Those of the rows of one database that are gone from it or hold no longer."""
+    with reading(conn) as reader:
+        mapping = mapping or read_mapping(reader)
+        tables = {source.item_table for source in mapping.sources}
+        return {
+            origin
+            for origin in origins
+            if origin.row.table in tables and not is_live(reader, mapping, origin.row)
+        }
+
+
+def without(layers: Layers, gone: set[Origin]) -> Layers:
+    """What layers found but for these rows."""
+    if not gone:
+        return layers
+    lists = (
+        replace(each, found=tuple(f for f in each.found if f.origin not in gone))
+        for each in layers.lists
+    )
+    return replace(layers, lists=tuple(lists))
