@@ -176,7 +176,11 @@ def _nearest(index: VectorIndex, conn: sqlite3.Connection, question: Any) -> set
     with reading(conn) as reader:
         everything = range(index._held.size + 1) if index._held else range(0)
         asked = Asked(
-            question, Within(), [], lambda chunks: everything if chunks is None else chunks
+            question,
+            Within(),
+            Within(),
+            [],
+            lambda chunks: everything if chunks is None else chunks,
         )
         return {found.chunk - 1 for found in index.nearest(reader, asked, TOP)}
 

@@ -42,11 +42,11 @@ __all__ = [
 @hookimpl
 def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Datasette) -> None:
     """SQL functions on every connection."""
-    from . import instances, layering, sql_functions
+    from . import instances, semantic_layers, sql_functions
 
     sql_functions.register(conn, instances.vocabulary_for(datasette, database))
-    if layering.configured_embedder(datasette) is not None:
-        sql_functions.register_embedding(conn, lambda: layering.sql_embedder(datasette))
+    if semantic_layers.configured_embedder(datasette) is not None:
+        sql_functions.register_embedding(conn, lambda: semantic_layers.sql_embedder(datasette))
 
 
 @hookimpl

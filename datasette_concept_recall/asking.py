@@ -248,9 +248,8 @@ async def _ask_one(
     extra = len(request.text) // 1000
     sight, (result, shown) = await read(datasette, actor, sight, find, extra)
     if result.wants_layers:
-        layers = await layering.find_layers(
-            datasette, actor, sight.database, sight.visible, request, asked_too
-        )
+        asker = layering.Asker(actor, sight.database, sight.visible, request)
+        layers = await layering.find_layers(datasette, asker, asked_too)
         if layers.lists or layers.warnings:
             sight, (result, shown) = await read(datasette, actor, sight, find, extra)
     return Part(sight.database, sight.visible, result), shown

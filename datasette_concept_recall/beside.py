@@ -6,7 +6,7 @@ narrowed to. Ranks are counted among what is left, so nothing can be told of the
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .candidates import Narrowing
@@ -15,8 +15,9 @@ from .liveness import active_sql
 from .mapping import Mapping, Source
 from .models import Candidate, Key, LayerHit, RankKey
 from .ranking import RANK_CONSTANT, reciprocal_rank_fusion
-from .reading import Reader, as_text
+from .reading import Reader, as_text, quote_identifier
 from .references import conditions, readings
+from .schema import Schema
 from .timestamps import age_of
 from .topical import Question, in_words, singular
 
@@ -114,6 +115,33 @@ def is_live(reader: Reader, mapping: Mapping, target: Target) -> bool:
     )
 
 
+def is_there(reader: Reader, schema: Schema, target: RowTarget) -> bool:
+    """Whether there is a row of any table."""
+    table = schema.get(target.table)
+    if table is None:
+        return False
+    columns = [quote_identifier(column) for column in table.primary_key]
+    if len(columns) != len(target.key):
+        columns = [table.rowid] if table.rowid and len(target.key) == 1 else []
+    if not columns:
+        return False
+    condition, values = _equal(columns, target.key)
+    sql = f"select 1 from {quote_identifier(table.name)} where {condition} limit 1"
+    return bool(reader.rows(sql, *values))
+
+
+def _equal(expressions: Sequence[str], values: Sequence[object]) -> tuple[str, list[object]]:
+    """The condition that expressions have these values, and what to bind for it. A text that is no
+    UTF-8, whose other bytes are surrogates, cannot be bound as one."""
+    terms: list[str] = []
+    bound: list[object] = []
+    for expression, value in zip(expressions, values, strict=True):
+        is_odd = isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value)
+        terms.append(f"{expression} is {'cast(? as text)' if is_odd else '?'}")
+        bound.append(str(value).encode("utf-8", "surrogateescape") if is_odd else value)
+    return " and ".join(terms), bound
+
+
 def _places(mapping: Mapping, target: Target) -> Iterator[tuple[Source, str, list[object]]]:
     """Where the row of a reference may be, as a condition over the items of a source."""
     match target:
@@ -125,7 +153,8 @@ def _places(mapping: Mapping, target: Target) -> Iterator[tuple[Source, str, lis
             for source in mapping.sources:
                 columns, expressions = source.key_in(table)
                 if source.item_table == table and len(columns) == len(key):
-                    yield source, " and ".join(f"{e} is ?" for e in expressions), list(key)
+                    condition, values = _equal(expressions, key)
+                    yield source, condition, values
         case RefTarget(ref):
             for source, named in readings(mapping, ref):
                 for condition, values in conditions(source, named):

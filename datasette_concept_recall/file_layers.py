@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Container
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-from .beside import is_live
+from .beside import is_live, is_there
 from .errors import RecallError
 from .indexing.embedding import Embedder
 from .layer_search import Semantic, search_full_text, search_layers, warned
@@ -19,6 +21,7 @@ from .models import RecallRequest, RecallResult
 from .opening import opened
 from .query_vectors import QueryVectors
 from .reading import Reader, reading
+from .schema import lowered, read_schema
 from .search import Fusion, recall
 from .semantic import VectorIndex
 
@@ -78,10 +81,10 @@ def _search(
             within = Within(sources_named(reader, request.project), None, request.types or None)
         else:
             path, rows = of
-            sources = sources_from(reader, path)
-            if not sources:
+            covered = covered_by(reader, path)
+            if not covered:
                 raise RecallError(f"The index holds no rows of {path}")
-            within = Within(sources, tables_of(rows, request))
+            within = Within(frozenset(each.id for each in covered), tables_of(rows, request))
         semantic, problem = _semantic(reader, embedder_of)
     found = search_layers(conn, request, within, fusion, semantic, rows_only=of is not None)
     return warned(found, problem)
@@ -101,25 +104,55 @@ def sources_named(
     return None if len(chosen) == len(sources) else chosen
 
 
-def sources_from(reader: Reader, path: Path) -> frozenset[int]:
-    """The sources of an index that hold rows of a file, once they were read through."""
-    resolved = path.resolve()
-    return frozenset(
-        id_
-        for id_, origin in reader.rows(
-            "select id, origin from source s where kind = 'rows' and not is_leaving and exists"
-            " (select 1 from index_version v where v.source_id = s.id and v.state = 'live')"
+class Covered(NamedTuple):
+    """A source with the rows of a database: its id, the path, and the tables that it reads, in
+    lower case (None: all of prose)."""
+
+    id: int
+    path: Path
+    tables: frozenset[str] | None
+
+
+def row_sources(reader: Reader) -> list[Covered]:
+    """All sources of an index that have rows, once they were read through."""
+    return [
+        Covered(id_, Path(origin), _tables_in(options))
+        for id_, origin, options in reader.rows(
+            "select id, origin, options from source s where kind = 'rows' and not is_leaving"
+            " and exists (select 1 from index_version v where v.source_id = s.id"
+            " and v.state = 'live')"
         )
-        if Path(origin).resolve() == resolved
+    ]
+
+
+def _tables_in(options: str) -> frozenset[str] | None:
+    named = json.loads(options).get("tables")
+    return frozenset(map(lowered, named)) if named else None
+
+
+def covered_by(reader: Reader, path: Path) -> list[Covered]:
+    """Those of them that have rows of a file."""
+    resolved = path.resolve()
+    return [each for each in row_sources(reader) if each.path.resolve() == resolved]
+
+
+def uncovered(mapping: Mapping, covered: list[Covered]) -> Mapping:
+    """What of a mapping no index holds."""
+    sources = (
+        source
+        for source in mapping.sources
+        if not any(c.tables is None or source.item_table in c.tables for c in covered)
     )
+    return replace(mapping, sources=tuple(sources))
 
 
-def tables_of(mapping: Mapping, request: RecallRequest) -> frozenset[str]:
-    """The tables of the items that a request asks for, in lower case."""
+def tables_of(mapping: Mapping, request: RecallRequest | None) -> frozenset[str]:
+    """The tables of the items of a mapping, or of those that a request asks for, in lower case."""
+    types = request.types if request else None
     return frozenset(
         source.item_table
         for source in mapping.sources
-        if not request.types or request.types & dict(source.kinds).keys()
+        if not types or types & dict(source.kinds).keys()
     )
 
 
@@ -161,10 +194,15 @@ def outdated(
     with reading(conn) as reader:
         mapping = mapping or read_mapping(reader)
         tables = {source.item_table for source in mapping.sources}
+        schema = None if all(each.row.table in tables for each in origins) else read_schema(reader)
         return {
             origin
             for origin in origins
-            if origin.row.table in tables and not is_live(reader, mapping, origin.row)
+            if not (
+                is_live(reader, mapping, origin.row)
+                if schema is None or origin.row.table in tables
+                else is_there(reader, schema, origin.row)
+            )
         }
 
 

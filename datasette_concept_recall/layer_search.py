@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import NamedTuple
 
 from .indexing.embedding import EmbedderFailure
 from .indexing.sources.row_keys import Rowid, decoded_key
@@ -26,7 +27,7 @@ from .query_vectors import QueryVectors
 from .reading import Reader, reading
 from .schema import lowered
 from .search import Fusion
-from .semantic import Asked, VectorIndex
+from .semantic import Asked, VectorIndex, has_other_vectors
 from .topical import Question
 
 CANDIDATES = 20
@@ -58,11 +59,13 @@ def search_layers(
     fusion: Fusion,
     semantic: Semantic | None = None,
     *,
+    visible: Within | None = None,
     rows_only: bool = False,
 ) -> Layers:
     """What the layers of an index find for a request.
 
-    With ``rows_only`` what is found is named as the rows of the database it comes from, else as
+    ``within`` is what the request narrows to, of what is ``visible`` (None: the same). With
+    ``rows_only`` what is found is named as the rows of the database it comes from, else as
     documents of the index. Without ``semantic`` there is no such layer. Raises `sqlite3.Error`.
     """
     question = fusion.question(request.text)
@@ -76,11 +79,12 @@ def search_layers(
         neighbours: list[Passage] = []
         if "semantic" in layers and semantic is not None:
             try:
-                neighbours = _nearest(reader, request.text, question, within, semantic, limit)
+                asked = _Question(request.text, question, within, visible or within)
+                neighbours = _nearest(reader, asked, semantic, limit)
             except EmbedderFailure as failure:
                 warnings.append(without_semantic(str(failure)))
         chunks = {each.chunk for each in (*by_words, *neighbours)}
-        words = words_of_chunks(reader, question, chunks)
+        words = words_of_chunks(reader, question, within, chunks)
         paths = _origins(reader)
         documents = {each.document: each for each in (*by_words, *neighbours)}
         origins = {id_: _origin(each, paths) for id_, each in documents.items()}
@@ -118,28 +122,41 @@ def without_semantic(problem: str) -> str:
     return f"Answered without the semantic layer: {problem.rstrip('.')}."
 
 
-def _nearest(
-    reader: Reader, text: str, question: Question, within: Within, semantic: Semantic, limit: int
-) -> list[Passage]:
+class _Question(NamedTuple):
+    """What is asked of the semantic layer: `search_layers` has what the parts are."""
+
+    text: str
+    question: Question
+    within: Within
+    visible: Within
+
+
+def _nearest(reader: Reader, asked: _Question, semantic: Semantic, limit: int) -> list[Passage]:
     started = perf_counter()
     try:
         width = semantic.vectors.width(reader, semantic.deadline)
     except TimeoutError:
         raise EmbedderFailure("timeout", "the vectors of the index are still being read") from None
     if width is None:
+        if has_other_vectors(reader, semantic.vectors.embedder):
+            name = semantic.queries.embedder.name
+            problem = f"the index has no vectors of {name} yet, and others cannot be compared"
+            raise EmbedderFailure("invalid", problem)
         return []
     deadline = semantic.deadline
     if deadline is not None:
         deadline -= perf_counter() - started
         if deadline <= 0:
             raise EmbedderFailure("timeout", "reading the vectors took all its time")
-    asked = Asked(
-        semantic.queries.vector(text, width, deadline),
-        within,
-        named(reader, question),
-        lambda chunks: admitted(reader, question, chunks),
-    )
-    return semantic.vectors.nearest(reader, asked, limit)
+    text, question, within, visible = asked
+    vector = semantic.queries.vector(text, width, deadline)
+
+    def have_words(chunks: Sequence[int] | None) -> Sequence[int]:
+        return admitted(reader, question, within, chunks)
+
+    known = named(reader, question, within)
+    of_vector = Asked(vector, within, visible, known, have_words)
+    return semantic.vectors.nearest(reader, of_vector, limit)
 
 
 def _origins(reader: Reader) -> dict[int, str]:

@@ -2,7 +2,8 @@
 
 An index that is served answers for itself, and for every served database whose rows it holds. What
 it finds of these is looked up in their own tables, so it may know of more than an actor may see;
-but an actor who may not see the index is not answered from it.
+but an actor who may not see the index is not answered from it, and one who may not see a table of
+a served database is shown no rows of it that an index has a copy of.
 """
 
 from __future__ import annotations
@@ -10,30 +11,27 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable
-from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Lock, Thread
-from typing import TYPE_CHECKING, TypeVar
-from weakref import WeakKeyDictionary, ref
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from datasette.utils import sqlite_timelimit
 
 from . import access, compat
-from .deadlines import InTime, TooLate
-from .errors import BadConfiguration, RecallError
+from .deadlines import TooLate
 from .fallbacks import SemanticFallback
 from .file_layers import (
-    embedder_name,
+    Covered,
+    covered_by,
     outdated,
-    sources_from,
+    row_sources,
     sources_named,
     tables_of,
+    uncovered,
     without,
 )
-from .indexing.embedding import Embedder, EmbedderFailure
-from .instances import index_config, layers_config, vocabulary_for
+from .instances import layers_config
 from .layer_search import (
     Semantic,
     references,
@@ -47,41 +45,28 @@ from .layered import Layers, Origin, RankedList
 from .lexical import Within
 from .mapping import Mapping
 from .models import RecallRequest
-from .query_vectors import QueryVectors
 from .reading import Reader, reading
-from .registered import embedder_named, semantic_fallbacks
+from .registered import semantic_fallbacks
+from .schema import lowered
 from .search import Fusion
-from .semantic import VectorIndex
+from .semantic_layers import kept_of, semantic_of
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
 T = TypeVar("T")
 
-REMOTE = (
-    "the index was made with the embedder {}, which sends questions to another machine; name it"
-)
-REMOTE += " as index.embedder in the configuration of this plugin to allow that"
+_FALLBACK_LIMIT = 100
+"""So many references a fallback is asked for, of which some may be gone or not to be seen."""
 
 
-@dataclass
-class _Instance:
-    """What is kept of one Datasette: the semantic layer of each index by name, with the name of
-    its embedder, or why there is none."""
+class Asker(NamedTuple):
+    """Who asks what of a database, and what of it may be seen: ``visible``."""
 
-    semantic: dict[str, tuple[str, Semantic | str]] = field(default_factory=dict)
-    embedders: dict[str, Embedder] = field(default_factory=dict)
-    calls: InTime[list[str]] = field(default_factory=InTime)
-    lock: Lock = field(default_factory=Lock)
-
-
-_instances: WeakKeyDictionary[Datasette, _Instance] = WeakKeyDictionary()
-_lock = Lock()
-
-
-def _instance(datasette: Datasette) -> _Instance:
-    with _lock:
-        return _instances.setdefault(datasette, _Instance())
+    actor: compat.Actor
+    database: str
+    visible: Mapping
+    request: RecallRequest
 
 
 def fusion_of(datasette: Datasette) -> Fusion:
@@ -93,55 +78,38 @@ def fusion_of(datasette: Datasette) -> Fusion:
     return replace(fusion, not_topical=config.not_topical)
 
 
-async def find_layers(
-    datasette: Datasette,
-    actor: compat.Actor,
-    database: str,
-    visible: Mapping,
-    request: RecallRequest,
-    asked_too: Iterable[str] = (),
-) -> Layers:
-    """What the layers find for an actor who sees ``visible`` of a database. What fails becomes a
-    warning: a recall is answered without it. Rows of databases that are ``asked_too`` are theirs
-    to find, and not once more as documents of an index."""
+async def find_layers(datasette: Datasette, asker: Asker, asked_too: Iterable[str] = ()) -> Layers:
+    """What the layers find. What fails becomes a warning: a recall is answered without it. Rows of
+    databases that are ``asked_too`` are theirs to find, and not once more as documents of an
+    index."""
     fusion = fusion_of(datasette)
-    elsewhere = frozenset(
-        Path(served.path).resolve()
-        for name in asked_too
-        if (served := datasette.databases.get(name)) and served.path
-    )
-    if visible.is_index:
-        found = await _in_index(datasette, database, visible, request, fusion, elsewhere)
-    else:
-        found = await _in_rows(datasette, actor, database, visible, request, fusion)
-    others = [each for each in semantic_fallbacks(datasette) if each.database == database]
-    if "semantic" not in wanted(request) or not others:
-        return found
+    others = []
+    if "semantic" in wanted(asker.request):
+        others = [f for f in semantic_fallbacks(datasette) if f.database == asker.database]
+    found = await _without_fallbacks(datasette, asker, fusion, asked_too, bool(others))
     answered = await asyncio.gather(
-        *(_asked(datasette, other, request.text, fusion) for other in others)
+        *(_asked(datasette, other, asker.request.text, fusion) for other in others)
     )
-    lists = [each for each in found.lists if each.layer != "semantic"]
-    lists += [each for each in answered if isinstance(each, RankedList)]
-    warnings = [each for each in answered if isinstance(each, str)]
-    return Layers(tuple(lists), (*found.warnings, *warnings))
+    lists = (each for each in answered if isinstance(each, RankedList))
+    warnings = (each for each in answered if isinstance(each, str))
+    return Layers((*found.lists, *lists), (*found.warnings, *warnings))
 
 
-async def _in_rows(
+async def _without_fallbacks(
     datasette: Datasette,
-    actor: compat.Actor,
-    database: str,
-    visible: Mapping,
-    request: RecallRequest,
+    asker: Asker,
     fusion: Fusion,
+    asked_too: Iterable[str],
+    by_words_alone: bool,
 ) -> Layers:
-    found = await _in_index_of(datasette, actor, database, visible, request, fusion)
-    if found is None:
-        return await _in_full_text(datasette, database, visible, request, fusion)
-    return found
-
-
-_FALLBACK_LIMIT = 100
-"""So many references a fallback is asked for, of which some may be gone or not to be seen."""
+    """What is found in an index, or in the full text of a knowledge database."""
+    if by_words_alone:
+        if "lexical" not in wanted(asker.request):
+            return Layers()
+        asker = asker._replace(request=replace(asker.request, mode="lexical"))
+    if asker.visible.is_index:
+        return await _in_index(datasette, asker, fusion, asked_too)
+    return await _in_rows(datasette, asker, fusion)
 
 
 async def _asked(
@@ -149,7 +117,7 @@ async def _asked(
 ) -> RankedList | str:
     """What another plugin finds, in a thread, or why it does not answer."""
     deadline = layers_config(datasette).deadline_ms / 1000
-    calls = _instance(datasette).calls
+    calls = kept_of(datasette).calls
 
     def search() -> list[str]:
         return [str(ref) for ref in fallback.search(text, _FALLBACK_LIMIT)][:_FALLBACK_LIMIT]
@@ -158,11 +126,8 @@ async def _asked(
         return references(await asyncio.to_thread(calls.call, search, deadline), fusion)
     except TooLate as late:
         return without_semantic(str(late))
-    except Exception as error:  # whatever the code of another plugin raises
+    except (Exception, SystemExit) as error:  # whatever the code of another plugin raises
         return without_semantic(f"{type(error).__name__}: {error}")
-
-
-# --- in an index ---------------------------------------------------------------------------------
 
 
 async def _trip(
@@ -183,31 +148,75 @@ async def _trip(
     return found
 
 
+# --- in an index, among its own documents --------------------------------------------------------
+
+
 async def _in_index(
-    datasette: Datasette,
-    database: str,
-    visible: Mapping,
-    request: RecallRequest,
-    fusion: Fusion,
-    elsewhere: frozenset[Path],
+    datasette: Datasette, asker: Asker, fusion: Fusion, asked_too: Iterable[str]
 ) -> Layers:
-    """What an index finds among its own documents; rows only that still hold where they are from,
-    as far as that is served, and none of the files that are asked themselves."""
+    """What an index finds among its own documents. Of rows from databases that are served those
+    that the actor may see there and that hold there, and none of databases that are asked too."""
+    actor, database, visible, request = asker
     if not visible.full_text:
         return Layers()
+    sources = await _trip(datasette, database, _row_sources)
+    if isinstance(sources, str):
+        return Layers(warnings=(sources,))
+    seen, subjects = await _seen_rows(datasette, actor, sources)
+    elsewhere = {path for name in asked_too if (path := _path_of(datasette, name))}
 
     def search(conn: sqlite3.Connection) -> Layers:
         with reading(conn) as reader:
-            sources = sources_named(reader, request.project, elsewhere)
-            within = Within(sources, None, request.types or None)
+            chosen = sources_named(reader, request.project, elsewhere)
+            everything = Within(None, None, None, seen, subjects)
+            within = replace(everything, sources=chosen, kinds=request.types or None)
             semantic, problem = _semantic(datasette, database, visible, reader, request)
-        found = search_layers(conn, request, within, fusion, semantic)
+        found = search_layers(conn, request, within, fusion, semantic, visible=everything)
         return warned(found, problem)
 
     found = await _trip(datasette, database, search)
     if isinstance(found, str):
         return Layers(warnings=(found,))
     return await _without_outdated(datasette, found)
+
+
+def _row_sources(conn: sqlite3.Connection) -> list[Covered]:
+    with reading(conn) as reader:
+        return row_sources(reader)
+
+
+async def _seen_rows(
+    datasette: Datasette, actor: compat.Actor, sources: list[Covered]
+) -> tuple[tuple[tuple[int, frozenset[str]], ...], bool]:
+    """Of sources with rows of databases that are served the tables that an actor may see, and
+    whether all that they are about may be seen."""
+    seen: list[tuple[int, frozenset[str]]] = []
+    subjects = True
+    for source in sources:
+        for name in _served_from(datasette, source.path):
+            tables, sees_projects = await _visible_tables(datasette, actor, name)
+            seen.append((source.id, tables))
+            subjects = subjects and sees_projects
+    return tuple(seen), subjects
+
+
+async def _visible_tables(
+    datasette: Datasette, actor: compat.Actor, database: str
+) -> tuple[frozenset[str], bool]:
+    """The tables of a database that an actor may see, in lower case, and whether the names of
+    projects are in them."""
+    if not await compat.may_view_database(datasette, actor, database):
+        return frozenset(), False
+    names = await datasette.get_database(database).table_names()
+    tables = await compat.visible_tables(datasette, actor, database, names, as_spelled=True)
+    mapping = await access.known_mapping(datasette, database)
+    return frozenset(map(lowered, tables)), _sees_projects(mapping, mapping.visible_to(tables))
+
+
+def _sees_projects(mapping: Mapping, visible: Mapping) -> bool:
+    shown = {source.name: source.project_id for source in visible.sources}
+    same = all(shown.get(s.name, s.project_id) == s.project_id for s in mapping.sources)
+    return same and visible.has_projects == mapping.has_projects
 
 
 async def _without_outdated(datasette: Datasette, layers: Layers) -> Layers:
@@ -223,30 +232,51 @@ async def _without_outdated(datasette: Datasette, layers: Layers) -> Layers:
     return without(layers, gone)
 
 
+def _path_of(datasette: Datasette, database: str) -> Path | None:
+    served = datasette.databases.get(database)
+    return Path(served.path).resolve() if served and served.path else None
+
+
 def _served_from(datasette: Datasette, path: Path) -> list[str]:
     """The databases that are served from a file."""
     resolved = path.resolve()
-    return [
-        name
-        for name, database in datasette.databases.items()
-        if database.path and Path(database.path).resolve() == resolved
-    ]
+    return [name for name in list(datasette.databases) if _path_of(datasette, name) == resolved]
+
+
+# --- among the rows of a database ----------------------------------------------------------------
+
+
+async def _in_rows(datasette: Datasette, asker: Asker, fusion: Fusion) -> Layers:
+    """What is found of a database in the index that holds its rows, and of tables that no such
+    index holds in its own full text."""
+    visible, found = asker.visible, Layers()
+    answered = await _in_index_of(datasette, asker, fusion)
+    if answered is not None:
+        found, covered = answered
+        visible = uncovered(visible, covered)
+    if not visible.full_text or not visible.sources:
+        return found
+    more = await _trip(
+        datasette,
+        asker.database,
+        lambda conn: search_full_text(conn, visible, asker.request, fusion),
+    )
+    if isinstance(more, str):
+        return replace(found, warnings=(*found.warnings, more))
+    return Layers((*found.lists, *more.lists), (*found.warnings, *more.warnings))
 
 
 async def _in_index_of(
-    datasette: Datasette,
-    actor: compat.Actor,
-    database: str,
-    visible: Mapping,
-    request: RecallRequest,
-    fusion: Fusion,
-) -> Layers | None:
-    """What an index finds among the rows of a database; None when no index that the actor may see
-    holds them."""
-    served = datasette.databases.get(database)
-    if served is None or not served.path:
+    datasette: Datasette, asker: Asker, fusion: Fusion
+) -> tuple[Layers, list[Covered]] | None:
+    """What an index finds among the rows of a database, and of which tables it holds them; None
+    when no index that the actor may see holds any."""
+    actor, database, visible, request = asker
+    path = _path_of(datasette, database)
+    if path is None:
         return None
-    path, tables = Path(served.path), tables_of(visible, request)
+    subjects = _sees_projects(await access.known_mapping(datasette, database), visible)
+    tables, narrowed = tables_of(visible, None), tables_of(visible, request)
     for name in access.databases(datasette):
         seen = None if name == database else await _visible_index(datasette, actor, name)
         if seen is None:
@@ -254,19 +284,23 @@ async def _in_index_of(
 
         def search(
             conn: sqlite3.Connection, name: str = name, seen: Mapping = seen
-        ) -> Layers | None:
+        ) -> tuple[Layers, list[Covered]] | None:
             with reading(conn) as reader:
-                sources = sources_from(reader, path)
-                if not sources:
+                covered = covered_by(reader, path)
+                if not covered:
                     return None
                 semantic, problem = _semantic(datasette, name, seen, reader, request)
-            within = Within(sources, tables)
-            found = search_layers(conn, request, within, fusion, semantic, rows_only=True)
-            return warned(found, problem)
+            sources = frozenset(each.id for each in covered)
+            everything = Within(sources, tables, subjects=subjects)
+            within = replace(everything, tables=narrowed)
+            found = search_layers(
+                conn, request, within, fusion, semantic, visible=everything, rows_only=True
+            )
+            return warned(found, problem), covered
 
         found = await _trip(datasette, name, search)
         if found is not None:
-            return Layers(warnings=(found,)) if isinstance(found, str) else found
+            return (Layers(warnings=(found,)), []) if isinstance(found, str) else found
     return None
 
 
@@ -285,20 +319,6 @@ async def _visible_index(
     return visible if visible is not None and visible.full_text else None
 
 
-async def _in_full_text(
-    datasette: Datasette, database: str, visible: Mapping, request: RecallRequest, fusion: Fusion
-) -> Layers:
-    if not visible.full_text:
-        return Layers()
-    found = await _trip(
-        datasette, database, lambda conn: search_full_text(conn, visible, request, fusion)
-    )
-    return Layers(warnings=(found,)) if isinstance(found, str) else found
-
-
-# --- the semantic layer of an index --------------------------------------------------------------
-
-
 def _semantic(
     datasette: Datasette, database: str, visible: Mapping, reader: Reader, request: RecallRequest
 ) -> tuple[Semantic | None, str | None]:
@@ -306,91 +326,3 @@ def _semantic(
     if not visible.vectors or "semantic" not in wanted(request):
         return None, None
     return semantic_of(datasette, database, reader)
-
-
-def semantic_of(
-    datasette: Datasette, database: str, reader: Reader
-) -> tuple[Semantic | None, str | None]:
-    """The semantic layer of an index, or why it cannot be asked; neither where the index has no
-    embedder."""
-    name = embedder_name(reader)
-    if name is None:
-        return None, None
-    instance = _instance(datasette)
-    with instance.lock:
-        known = instance.semantic.get(database)
-        if known is None or known[0] != name or isinstance(known[1], str):
-            known = instance.semantic[database] = name, _made(datasette, instance, database, name)
-    semantic = known[1]
-    return (None, semantic) if isinstance(semantic, str) else (semantic, None)
-
-
-def _made(datasette: Datasette, instance: _Instance, database: str, name: str) -> Semantic | str:
-    try:
-        embedder = instance.embedders.get(name) or embedder_named(datasette, name)
-    except RecallError as error:
-        return str(error)
-    instance.embedders[name] = embedder
-    config = index_config(datasette)
-    is_allowed = config is not None and (config.database, config.embedder) == (database, name)
-    if embedder.is_remote and not is_allowed:
-        return REMOTE.format(name)
-    deadline = layers_config(datasette).deadline_ms / 1000
-    return Semantic(VectorIndex(embedder.identity.name), QueryVectors(embedder), deadline)
-
-
-def configured_embedder(datasette: Datasette) -> str | None:
-    """The name of the embedder that is configured, if one is; what is wrong with the configuration
-    is told when Datasette starts."""
-    with suppress(BadConfiguration):
-        config = index_config(datasette)
-        return config.embedder if config else None
-    return None
-
-
-def sql_embedder(datasette: Datasette) -> Embedder | None:
-    """The embedder that is configured. Raises `RecallError`."""
-    name = configured_embedder(datasette)
-    instance = _instance(datasette)
-    with instance.lock:
-        if name is not None and name not in instance.embedders:
-            instance.embedders[name] = embedder_named(datasette, name)
-        return None if name is None else instance.embedders[name]
-
-
-def warm_up(datasette: Datasette) -> Thread:
-    """Starts to read the vectors of every index and to load its embedder, so that the first
-    question need not wait. One that sends texts elsewhere is not asked."""
-    files = {
-        name: f"{Path(served.path).absolute().as_uri()}?mode=ro"
-        for name, served in datasette.databases.items()
-        if served.path and served.is_mutable
-    }
-    of = ref(datasette)  # a thread must not keep an instance that nobody else does
-
-    def load() -> None:
-        for name, uri in files.items():
-            instance = of()
-            if instance is None:
-                return
-            try:
-                with closing(sqlite3.connect(uri, uri=True)) as conn:
-                    _load(instance, name, conn)
-            except (sqlite3.Error, EmbedderFailure):
-                continue  # the request that asks this index will fail by itself, and say why
-
-    thread = Thread(target=load, name="concept-recall-warm-up-layers", daemon=True)
-    thread.start()
-    return thread
-
-
-def _load(datasette: Datasette, database: str, conn: sqlite3.Connection) -> None:
-    if not vocabulary_for(datasette, database).mapping(conn).vectors:
-        return
-    with reading(conn) as reader:
-        semantic, _ = semantic_of(datasette, database, reader)
-        if semantic is None or semantic.queries.embedder.is_remote:
-            return
-        width = semantic.vectors.width(reader)
-    if width is not None:
-        semantic.queries.vector("warm-up", width, None)

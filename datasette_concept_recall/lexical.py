@@ -30,15 +30,29 @@ _marked = re.compile("\x02([^\x03]*)\x03").findall
 @dataclass(frozen=True)
 class Within:
     """What of an index is searched: documents of these sources, of rows those of these tables (in
-    lower case), and these kinds. None: all."""
+    lower case), and these kinds. None: all. ``seen`` narrows the rows of some sources to tables
+    that may be seen; without ``subjects`` nothing is found by what a record is about, such as its
+    project."""
 
     sources: frozenset[int] | None = None
     tables: frozenset[str] | None = None
     kinds: frozenset[str] | None = None
+    seen: tuple[tuple[int, frozenset[str]], ...] = ()
+    subjects: bool = True
 
-    def condition(self) -> tuple[str, list[str]]:
-        """The condition over a document ``d``, and what to bind for it."""
-        terms, values = ["d.is_active"], []
+    def admits(self, source: int, table: str | None, kind: str) -> bool:
+        """Whether a document of a source is searched."""
+        return (
+            (self.sources is None or source in self.sources)
+            and (self.tables is None or table in self.tables)
+            and (self.kinds is None or kind in self.kinds)
+            and all(table in tables for each, tables in self.seen if each == source)
+        )
+
+    def condition(self) -> tuple[str, list[object]]:
+        """The same as a condition over a document ``d``, and what to bind for it."""
+        terms: list[str] = ["d.is_active"]
+        values: list[object] = []
         for column, allowed in (
             ("d.source_id", self.sources),
             ("d.item_table", self.tables),
@@ -47,7 +61,14 @@ class Within:
             if allowed is not None:
                 terms.append(f"{column} in (select value from json_each(?))")
                 values.append(json_list(sorted(allowed)))
+        for source, tables in self.seen:
+            terms.append("(d.source_id <> ? or d.item_table in (select value from json_each(?)))")
+            values += [source, json_list(sorted(tables))]
         return " and ".join(terms), values
+
+    def scoped(self, query: str) -> str:
+        """A query of the full text for the columns that are searched."""
+        return query if self.subjects else f"{{text context}} : ({query})"
 
 
 def search_index(reader: Reader, question: Question, within: Within, limit: int) -> list[Passage]:
@@ -66,8 +87,8 @@ def search_index(reader: Reader, question: Question, within: Within, limit: int)
         " cross join chunk c on c.id = f.id"
         " cross join document d on d.live_generation = c.generation_id"
         f" where {condition} group by d.id order by total, d.id limit ?",
-        json_list(sorted(question.names)),
-        _admitting(question.topical, question.others),
+        json_list(_names(question, within)),
+        within.scoped(_admitting(question.topical, question.others)),
         *values,
         limit,
     )
@@ -77,10 +98,14 @@ def search_index(reader: Reader, question: Question, within: Within, limit: int)
     ]
 
 
-def named(reader: Reader, question: Question) -> list[int]:
+def named(reader: Reader, question: Question, within: Within) -> list[int]:
     """The documents of which the question has the whole name of their subject, or of an entity."""
-    rows = reader.rows(_NAMED_DOCUMENTS, json_list(sorted(question.names)))
+    rows = reader.rows(_NAMED_DOCUMENTS, json_list(_names(question, within)))
     return [id_ for (id_,) in rows]
+
+
+def _names(question: Question, within: Within) -> list[str]:
+    return sorted(question.names) if within.subjects else []
 
 
 _NAMED_DOCUMENTS = (
@@ -89,7 +114,7 @@ _NAMED_DOCUMENTS = (
 
 
 def words_of_chunks(
-    reader: Reader, question: Question, chunks: Iterable[int]
+    reader: Reader, question: Question, within: Within, chunks: Iterable[int]
 ) -> dict[int, tuple[str, ...]]:
     """Of those of the chunks of an index that have a topical word of the question, their words
     that are such, in lower case, as they stand in the text or in what is known of it."""
@@ -98,19 +123,23 @@ def words_of_chunks(
     # The plus keeps SQLite from searching the words anew for each of the chunks.
     rows = reader.rows(
         "select rowid, highlight(chunk_fts, 0, char(2), char(3)),"
-        " highlight(chunk_fts, 1, char(2), char(3)) from chunk_fts"
+        " highlight(chunk_fts, 1, char(2), char(3)), highlight(chunk_fts, 2, char(2), char(3))"
+        " from chunk_fts"
         " where chunk_fts match ? and +rowid in (select value from json_each(?))",
-        _any(question.topical),
+        within.scoped(_any(question.topical)),
         json_list(chunks),
     )
-    return {id_: _words(text, context) for id_, text, context in rows}
+    return {id_: _words(*highlighted) for id_, *highlighted in rows}
 
 
-def admitted(reader: Reader, question: Question, chunks: Iterable[int] | None = None) -> list[int]:
+def admitted(
+    reader: Reader, question: Question, within: Within, chunks: Iterable[int] | None = None
+) -> list[int]:
     """The chunks of an index, or those of some, that have a topical word of the question."""
     if not question.topical:
         return []
-    sql, values = "select rowid from chunk_fts where chunk_fts match ?", [_any(question.topical)]
+    sql = "select rowid from chunk_fts where chunk_fts match ?"
+    values = [within.scoped(_any(question.topical))]
     if chunks is not None:
         sql += " and +rowid in (select value from json_each(?))"
         values.append(json_list(chunks))

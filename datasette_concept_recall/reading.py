@@ -43,7 +43,12 @@ class Reader:
         Raises `sqlite3.Error`, and `sqlite3.OperationalError` with the text "interrupted" when a
         time limit ends the query.
         """
-        return list(self.each(sql, *parameters))
+        cursor = self.connection.cursor()
+        cursor.row_factory = None
+        try:
+            return cursor.execute(sql, parameters).fetchall()
+        finally:
+            cursor.close()
 
     def each(self, sql: str, *parameters: object) -> Iterator[tuple[Any, ...]]:
         """The same rows, one after the other: a time limit counts what is done between them."""

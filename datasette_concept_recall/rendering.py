@@ -71,13 +71,18 @@ def context_text(record: RecordText) -> str:
 
 
 def search_text(record: RecordText) -> str:
-    """What lexical search reads besides the statement: the values without the words that stand
-    before them, which would be found in every record. Kind and temporal scope are left out for the
-    same reason: "which decision" would find every decision."""
-    texts = map(_one_line, (record.subject, (record.predicate or "").replace("_", " ")))
-    more = map(_one_line, (record.location, record.qualifier))
+    """What lexical search reads besides the statement and the subject: the values without the words
+    that stand before them, which would be found in every record. Kind and temporal scope are left
+    out for the same reason: "which decision" would find every decision."""
+    predicate = (record.predicate or "").replace("_", " ")
+    texts = map(_one_line, (predicate, record.location, record.qualifier))
     lists = (", ".join(_distinct(n)) for n in (record.entities, record.aliases, record.tags))
-    return _lines(*texts, *more, *lists)
+    return _lines(*texts, *lists)
+
+
+def subject_text(record: RecordText) -> str:
+    """The subject on one line; it stands apart since not everybody may see it."""
+    return _one_line(record.subject)
 
 
 def names_of(record: RecordText) -> list[str]:

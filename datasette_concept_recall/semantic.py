@@ -24,6 +24,9 @@ from .vector_memory import BY_BYTES, BYTES_HELD, Form, Gathered, Held
 _ROUNDING = 0.01
 """So far apart two cosines may be whose order the bytes do not tell."""
 
+_LAG = 1_000
+"""So many changes a snapshot may be older than what is held; else the file is another one."""
+
 _SLACK = 0.8
 """An index that grows or shrinks is held in the form that it was until it is this much beyond."""
 
@@ -47,11 +50,12 @@ def floor(size: int) -> float:
 @dataclass(frozen=True)
 class Asked:
     """A question to a `VectorIndex`: its ``vector`` (d,) float32 of length 1, in what is searched,
-    its documents that are ``named``, and which of some chunks (None: of all) have a topical word
-    of it."""
+    all that may be seen (which tells what is similar by chance), the documents that are ``named``,
+    and which of some chunks (None: of all) have a topical word of it."""
 
     vector: Any
     within: Within
+    visible: Within
     named: Sequence[int]
     admitted: Callable[[Sequence[int] | None], Sequence[int]]
 
@@ -90,36 +94,42 @@ class VectorIndex:
         if not held.size or len(asked.vector) != held.width:
             return []
         allowed = held.allowed(asked.within)
-        if held.is_scanned_whole:
-            places, chunks = numpy.arange(held.size), None
-            similarities = by_chance = held.cosines(asked.vector)
-        else:
-            places = held.by_bits(asked.vector, allowed)
-            by_chance = held.sample @ asked.vector
-            if held.form.has_bytes:
-                similarities = held.cosines(asked.vector, places)
-            else:
-                places = held.by_signs(asked.vector, places)
-                stored = held.chunks[places].tolist()
-                similarities = _exact(reader, self.embedder, stored, asked.vector)
-            chunks = held.chunks[places].tolist()
+        if not allowed.any():
+            return []
+        places, similarities, by_chance = self._compared(reader, held, asked, allowed)
+        chunks = None if held.is_scanned_whole else held.chunks[places].tolist()
         deviation = float(by_chance.std()) or 1.0
         scores = (similarities - by_chance.mean()) / deviation
         is_admitted = numpy.isin(held.chunks[places], asked.admitted(chunks))
-        is_admitted |= scores >= floor(held.size)
-        is_admitted &= allowed[places]
-        bonus = NAMED * numpy.isin(held.documents[places], asked.named)
+        is_admitted |= scores >= floor(int(held.allowed(asked.visible).sum()))
         best = _best(
-            numpy.flatnonzero(is_admitted),
+            numpy.flatnonzero(is_admitted & allowed[places]),
             held.documents[places],
-            scores + bonus,
+            scores + NAMED * numpy.isin(held.documents[places], asked.named),
             2 * limit,
             _ROUNDING / deviation,
         )
-        found = _looked_up(
-            reader, self.embedder, held.chunks[places[best]].tolist(), asked, NAMED * deviation
-        )
-        return found[:limit]
+        wanted = held.chunks[places[best]].tolist()
+        return _looked_up(reader, self.embedder, wanted, asked, NAMED * deviation)[:limit]
+
+    def _compared(
+        self, reader: Reader, held: Held, asked: Asked, allowed: Any
+    ) -> tuple[Any, Any, Any]:
+        """Where the vectors are that may be nearest, their cosines, and cosines of texts that have
+        nothing to do with the question."""
+        import numpy
+
+        if held.is_scanned_whole:
+            similarities = held.cosines(asked.vector)
+            by_chance = similarities[held.allowed(asked.visible)]
+            return numpy.arange(held.size), similarities, by_chance
+        places = held.by_bits(asked.vector, allowed)
+        by_chance = held.by_chance(asked.vector, asked.visible)
+        if held.form.has_bytes:
+            return places, held.cosines(asked.vector, places), by_chance
+        places = held.by_signs(asked.vector, places)
+        stored = held.chunks[places].tolist()
+        return places, _exact(reader, self.embedder, stored, asked.vector), by_chance
 
     # -- keeping it true --------------------------------------------------------------------------
 
@@ -140,6 +150,8 @@ class VectorIndex:
             held = self._held
             if held is not None and held.change == last:
                 return held
+            if held is not None and last < held.change < last + _LAG:
+                return held  # of a later snapshot: what this one lacks is not found in its tables
             if held is None or held.change > last or (first or last + 1) > held.change + 1:
                 held = self._read(reader, last)
             else:
@@ -184,6 +196,12 @@ class VectorIndex:
 
     def _form(self, size: float) -> Form:
         return Form(size <= self._bytes_held, size > self._by_bytes)
+
+
+def has_other_vectors(reader: Reader, embedder: str) -> bool:
+    """Whether what is searched of an index has vectors of another embedder."""
+    sql = "select 1 from index_version where state = 'live' and embedder <> ? limit 1"
+    return bool(reader.rows(sql, embedder))
 
 
 _SELECT = "select c.id, d.id, d.source_id, d.item_table, d.kind, v.embedding"

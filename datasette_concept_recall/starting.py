@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from datasette.utils import StartupError
 
-from . import instances, keeping, layering, queries, reconciling
+from . import instances, keeping, queries, reconciling, semantic_layers
 from .errors import BadConfiguration
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ async def start(datasette: Datasette) -> None:
     except BadConfiguration as error:
         raise WronglyConfigured(str(error.within(f"plugins.{instances.PLUGIN}"))) from error
     instances.warm_up(datasette)
-    layering.warm_up(datasette)
+    semantic_layers.warm_up(datasette)
     keeping.begin(datasette)
     reconciling.begin(datasette)
     await queries.store(datasette)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from .lexical import Within
@@ -53,7 +54,8 @@ class Held:
     """n vectors of d numbers: ``chunks`` (n,), ``documents`` (n,), and where these belong as the
     numbers of ``groups``; ``coarse`` (n, d) int8 with the ``scale`` (n,) of each, or None; ``bits``
     (d / 64, n) uint64, or None, and ``centre`` (d,), what was taken off before the signs were kept;
-    ``sample`` (up to `SAMPLE`, d) float32. ``change`` is the last one that it knows."""
+    ``sample`` (up to `SAMPLE`, d) float32 of the groups ``sampled`` (up to `SAMPLE`,). ``change``
+    is the last one that it knows."""
 
     change: int
     width: int
@@ -66,6 +68,7 @@ class Held:
     bits: Any
     centre: Any
     sample: Any
+    sampled: Any
 
     @property
     def size(self) -> int:
@@ -82,15 +85,21 @@ class Held:
 
     def allowed(self, within: Within) -> Any:
         """Which of the vectors (n,) are within what is searched."""
+        return self._are_in(self.group_of, within)
+
+    def _are_in(self, group_of: Any, within: Within) -> Any:
         import numpy
 
-        allowed = [
-            (within.sources is None or source in within.sources)
-            and (within.tables is None or table in within.tables)
-            and (within.kinds is None or kind in within.kinds)
-            for source, table, kind in self.groups
-        ]
-        return numpy.array(allowed, bool)[self.group_of]
+        allowed = [within.admits(*group) for group in self.groups]
+        return numpy.array(allowed, bool)[group_of]
+
+    def by_chance(self, query: Any, within: Within) -> Any:
+        """The cosines with (d,) of those of the sample that are within what is searched: nothing
+        else has a say in what is similar by chance."""
+        import numpy
+
+        found = self.sample[self._are_in(self.sampled, within)] @ query
+        return found if len(found) else numpy.array([0.0, 2.0])  # nobody knows: nothing is beyond
 
     def cosines(self, query: Any, places: Any = None) -> Any:
         """The cosines with (d,) of all vectors (n,), or of those at some places, to about 0.003."""
@@ -151,6 +160,7 @@ class Gathered:
         self._scale: list[Any] = []
         self._bits: list[Any] = []
         self._sample: list[Any] = []
+        self._sampled: list[Any] = []
         if before is not None:
             kept = ~numpy.isin(before.documents, numpy.array(changed, "int64"))
             self._groups = {group: n for n, group in enumerate(before.groups)}
@@ -163,6 +173,7 @@ class Gathered:
             if form.has_bits:
                 self._bits.append(before.bits[:, kept])
             self._sample.append(before.sample)
+            self._sampled.append(before.sampled)
 
     def add(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Takes rows of (chunk, document, source, table, kind, vector); vectors of another width
@@ -182,6 +193,11 @@ class Gathered:
 
         vectors = numpy.frombuffer(b"".join(row[5] for row in block), "<f4")
         vectors = vectors.reshape(len(block), self._width)
+        usable = numpy.isfinite(vectors).all(axis=1)
+        if not usable.all():
+            vectors, block = vectors[usable], list(compress(block, usable))
+        if not block:
+            return
         if self._centre is None:
             self._centre = vectors.mean(axis=0)
         for row in block:
@@ -197,6 +213,7 @@ class Gathered:
             self._bits.append(signs(vectors - self._centre))
         step = max(1, self._count // SAMPLE)
         self._sample.append(vectors[::step].copy())
+        self._sampled.append(self._group_of[-1][::step])
 
     def held(self, change: int) -> Held:
         """All of it as it is searched."""
@@ -204,8 +221,9 @@ class Gathered:
 
         none: Any = numpy.zeros(0, "int64")
         if not self._chunks:
-            return Held(change, self._width, none, none, none, (), None, None, None, none, none)
-        sample = numpy.concatenate(self._sample)
+            return Held(
+                change, self._width, none, none, none, (), None, None, None, none, none, none
+            )
         return Held(
             change,
             self._width,
@@ -217,7 +235,8 @@ class Gathered:
             numpy.concatenate(self._scale) if self._form.has_bytes else None,
             numpy.concatenate(self._bits, axis=1) if self._form.has_bits else None,
             self._centre,
-            sample[-SAMPLE:],
+            numpy.concatenate(self._sample)[-SAMPLE:],
+            numpy.concatenate(self._sampled)[-SAMPLE:],
         )
 
 

@@ -477,7 +477,7 @@ def test_an_index_of_the_first_version_is_built_anew_by_its_next_run(tmp_path: P
         run(store, source)
         with store.writing() as conn:
             conn.execute("update index_version set signature = '1' || substr(signature, 2)")
-            conn.execute("update chunk set context = ''")
+            conn.execute("update chunk set subject = '', context = ''")
         request = RecallRequest(text="samovar", mode="lexical")
         assert not search_layers(store.conn, request, Within(), Fusion()).lists
         run(store, source)

@@ -32,8 +32,8 @@ LAYERS = [
         "search concepts concept_detail related items inspecting indexing embedders fallbacks "
         "deadlines query_vectors layer_search file_layers evaluation_data evaluation_index "
         "evaluating index_building optimizing decision_records demo",
-        "hookspecs compat paths instances registered keeping access layering reconciling "
-        "sql_functions queries "
+        "hookspecs compat paths instances registered keeping access semantic_layers layering "
+        "reconciling sql_functions queries "
         "starting guards parameters presenting asking filters facets page rows concept_list "
         "concept_page views document_page document_views source_page source_views menus jumping "
         "cells concept_views toolbox concept_tools tools mcp_tools agent_tools printing "

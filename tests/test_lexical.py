@@ -198,8 +198,8 @@ def test_a_record_whose_subject_is_named_comes_first(
     assert kitchen.found("water in kettle, blue") == [1, 2]
     assert kitchen.found("what water for the Blue-Kettle?") == [2, 1]
     with reading(kitchen.store.conn) as reader:
-        assert len(named(reader, question_of("for the BLUE  kettle"))) == 1
-        assert named(reader, question_of("for the blue old kettle")) == []
+        assert len(named(reader, question_of("for the BLUE  kettle"), Within())) == 1
+        assert named(reader, question_of("for the blue old kettle"), Within()) == []
 
 
 def test_ties_are_in_the_order_of_documents(kitchen: Kitchen) -> None:
@@ -276,7 +276,7 @@ def test_chunks_of_another_generation_are_never_found(kitchen: Kitchen) -> None:
     embedder.fails = broken_at(embedder.calls + 2)
     kitchen.run(notes, embedder)
     with reading(kitchen.store.conn) as reader:
-        growing = admitted(reader, question_of("samovar"))
+        growing = admitted(reader, question_of("samovar"), Within())
     assert len(growing) == 1, "the growing generation is there"
     assert (kitchen.found("kettle"), kitchen.found("samovar")) == (["n"], [])
     embedder.fails = None
@@ -329,8 +329,8 @@ def test_a_renamed_note_is_found_by_its_new_title(kitchen: Kitchen) -> None:
     assert embedder.calls == calls
     assert (kitchen.found("samovar"), kitchen.found("kettle")) == (["samovar"], [])
     with reading(kitchen.store.conn) as reader:
-        assert len(named(reader, question_of("the samovar"))) == 1
-        assert named(reader, question_of("the kettle")) == []
+        assert len(named(reader, question_of("the samovar"), Within())) == 1
+        assert named(reader, question_of("the kettle"), Within()) == []
 
 
 def test_a_project_with_another_name_is_found_by_it(kitchen: Kitchen) -> None:
@@ -354,14 +354,14 @@ def test_the_words_are_told_by_which_a_chunk_is_found(kitchen: Kitchen) -> None:
     kitchen.run()
     question = question_of("How do I rotate the kettle in a kitchen?")
     with reading(kitchen.store.conn) as reader:
-        chunks = admitted(reader, question)
-        assert words_of_chunks(reader, question, chunks) == {
+        chunks = admitted(reader, question, Within())
+        assert words_of_chunks(reader, question, Within(), chunks) == {
             chunks[0]: ("rotation", "rotating", "kettles", "kettle", "rotated", "kitchens")
         }
-        assert words_of_chunks(reader, question, []) == {}
-        assert words_of_chunks(reader, question_of("how"), chunks) == {}
-        assert admitted(reader, question, []) == []
-        assert admitted(reader, question, [chunks[0], 999]) == chunks
+        assert words_of_chunks(reader, question, Within(), []) == {}
+        assert words_of_chunks(reader, question_of("how"), Within(), chunks) == {}
+        assert admitted(reader, question, Within(), []) == []
+        assert admitted(reader, question, Within(), [chunks[0], 999]) == chunks
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))

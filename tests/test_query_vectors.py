@@ -67,7 +67,7 @@ class Gate:
         """Lets all that wait go on, and waits for their end."""
         self.opened.set()
         for thread in threading.enumerate():
-            if thread.name.startswith("concept-recall-"):
+            if thread.name == "concept-recall-in-time":
                 thread.join(PATIENCE)
 
 

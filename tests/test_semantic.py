@@ -135,7 +135,7 @@ def only(admitted: Iterable[int]) -> Any:
 def to(
     query: Any, within: Within = EVERYWHERE, named: Sequence[int] = (), admitted: Any = None
 ) -> Asked:
-    return Asked(unit(query), within, named, admitted or everything)
+    return Asked(unit(query), within, within, named, admitted or everything)
 
 
 def unit(vector: Any) -> Any:

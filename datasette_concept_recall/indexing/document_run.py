@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Protocol
 
 from ..matching import ConceptMatcher
-from ..rendering import DEFAULT_RENDERING, RecordText, Rendering, embedding_text, search_text
+from ..rendering import DEFAULT_RENDERING, RecordText, Rendering, embedding_text
 from .chunking import cut
 from .documents import Attempt, Documents, Known, Piece, Redaction
 from .embedding import Embedder, EmbedderFailure, dimensions_of, embed
@@ -158,10 +158,10 @@ class DocumentRun:
             attempt = self._documents.begin_attempt(
                 self._version, entry, opened.content_hash, opened.kind
             )
-            context = search_text(text.record)
             self._documents.write(
                 attempt,
-                (Piece(n, c, context, text_hash(c.text)) for n, c in enumerate(chunks)),
+                text.record,
+                (Piece(n, chunk, text_hash(chunk.text)) for n, chunk in enumerate(chunks)),
             )
             self._complete(attempt, entry, opened, text, [(c.start, c.end) for c in chunks])
 
@@ -303,12 +303,11 @@ class _Sent:
     document, of which the last lines are left out where the embedder would not take them."""
 
     def __init__(self, record: RecordText, rendering: Rendering, embedder: Embedder) -> None:
-        self._record, self._rendering, self._embedder = record, rendering, embedder
-        self.context = search_text(record)
+        self.record, self._rendering, self._embedder = record, rendering, embedder
 
     def text(self, chunk: Chunk) -> str:
         """The text that is embedded for a chunk."""
-        rendered = embedding_text(replace(self._record, statement=chunk.text), self._rendering)
+        rendered = embedding_text(replace(self.record, statement=chunk.text), self._rendering)
         limit = self._embedder.identity.token_limit
         while limit and rendered != chunk.text and self._embedder.count_tokens(rendered) > limit:
             rendered = max(chunk.text, rendered.rpartition("\n")[0], key=len)
@@ -366,12 +365,10 @@ class _Batches:
         if missing and self.failure is None:
             vectors |= self._embed(missing)
         pieces = [
-            Piece(n, chunk, self._sent.context, mark, vectors[mark])
-            for n, chunk, _, mark in waiting
-            if mark in vectors
+            Piece(n, chunk, mark, vectors[mark]) for n, chunk, _, mark in waiting if mark in vectors
         ]
         if pieces:
-            self._documents.write(self._attempt, pieces)
+            self._documents.write(self._attempt, self._sent.record, pieces)
             self._stored = True
 
     def _embed(self, texts: dict[bytes, str]) -> dict[bytes, bytes]:

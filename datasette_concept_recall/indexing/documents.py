@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..rendering import RecordText, as_json, from_json, names_of, search_text
+from ..rendering import RecordText, as_json, from_json, names_of, search_text, subject_text
 from ..topical import MOST_IN_NAME, in_words
 from .carried import Carried
 from .models import Chunk, Entry, Location
@@ -47,12 +47,11 @@ class Attempt:
 
 
 class Piece(NamedTuple):
-    """A chunk as it is written: its position, what is known of its document as a text that is
-    searched with it, the hash of the text that is embedded, and its vector (float32) if any."""
+    """A chunk as it is written: its position, the hash of the text that is embedded, and its vector
+    (float32) if there is one."""
 
     position: int
     chunk: Chunk
-    context: str
     text_hash: bytes
     vector: bytes | None = None
 
@@ -208,16 +207,17 @@ class Documents:
             )
         )
 
-    def write(self, attempt: Attempt, pieces: Iterable[Piece]) -> None:
-        """Writes chunks of an attempt with their vectors, taking over those that it has."""
-        fresh = list(pieces)
+    def write(self, attempt: Attempt, record: RecordText, pieces: Iterable[Piece]) -> None:
+        """Writes chunks of an attempt with their vectors, taking over those that it has; what
+        ``record`` says of the document is searched with each."""
+        fresh, known = list(pieces), (subject_text(record), search_text(record))
         with self.store.writing():
             if attempt.has_vectors:
-                fresh = [piece for piece in fresh if not self._take_over(attempt, piece)]
+                fresh = [piece for piece in fresh if not self._take_over(attempt, known, piece)]
             for first in range(0, len(fresh), _ROWS):
-                self._insert(attempt, fresh[first : first + _ROWS])
+                self._insert(attempt, known, fresh[first : first + _ROWS])
 
-    def _take_over(self, attempt: Attempt, piece: Piece) -> bool:
+    def _take_over(self, attempt: Attempt, known: tuple[str, str], piece: Piece) -> bool:
         """Whether a chunk that waits has this text, and stands in its place from now on."""
         conn = self.store.conn
         waiting = conn.execute(
@@ -233,27 +233,27 @@ class Documents:
             [piece.position, chunk.start, chunk.end, *place, describe(place), waiting[0]],
         )
         conn.execute(
-            "update chunk set text = ?1, context = ?2"
-            " where id = ?3 and (text, context) <> (?1, ?2)",
-            [chunk.text, piece.context, waiting[0]],
+            "update chunk set text = ?1, subject = ?2, context = ?3"
+            " where id = ?4 and (text, subject, context) <> (?1, ?2, ?3)",
+            [chunk.text, *known, waiting[0]],
         )
         return True
 
-    def _insert(self, attempt: Attempt, pieces: Sequence[Piece]) -> None:
+    def _insert(self, attempt: Attempt, known: tuple[str, str], pieces: Sequence[Piece]) -> None:
         """All in one statement: the full text is written out at the end of each."""
         conn = self.store.conn
         values = [
             value
-            for position, chunk, context, text_hash, _ in pieces
+            for position, chunk, text_hash, _ in pieces
             for value in (
                 *(attempt.id, position, chunk.start, chunk.end, *chunk.place),
-                *(describe(chunk.place), chunk.text, context, text_hash),
+                *(describe(chunk.place), chunk.text, *known, text_hash),
             )
         ]
         row = f"({', '.join('?' * (len(values) // len(pieces)))})"
         conn.execute(
             "insert into chunk (generation_id, position, start_offset, end_offset, unit, first,"
-            " last, part, place, text, context, text_hash) values "
+            " last, part, place, text, subject, context, text_hash) values "
             + ", ".join([row] * len(pieces)),
             values,
         )
@@ -412,8 +412,8 @@ class Documents:
         )
         self._name(known.document_id, record)
         conn.execute(
-            "update chunk set context = ? where generation_id = ?",
-            [search_text(record), known.generation_id],
+            "update chunk set subject = ? where generation_id = ?",
+            [subject_text(record), known.generation_id],
         )
 
     def is_located(self, document_id: int, locations: Sequence[Location]) -> bool:

@@ -222,6 +222,7 @@ _M002_WHOLE_RECORDS = """
 alter table document add column item_table text;
 alter table document add column is_active integer not null default 1;
 alter table document add column record text not null default '';
+alter table chunk add column subject text not null default '';
 alter table chunk add column context text not null default '';
 
 drop trigger chunk_inserted;
@@ -229,21 +230,23 @@ drop trigger chunk_deleted;
 drop trigger chunk_updated;
 drop table chunk_fts;
 create virtual table chunk_fts using fts5 (
-    text, context, content = 'chunk', content_rowid = 'id',
+    text, subject, context, content = 'chunk', content_rowid = 'id',
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
 insert into chunk_fts (chunk_fts) values ('rebuild');
 create trigger chunk_inserted after insert on chunk begin
-    insert into chunk_fts (rowid, text, context) values (new.id, new.text, new.context);
+    insert into chunk_fts (rowid, text, subject, context)
+    values (new.id, new.text, new.subject, new.context);
 end;
 create trigger chunk_deleted after delete on chunk begin
-    insert into chunk_fts (chunk_fts, rowid, text, context)
-    values ('delete', old.id, old.text, old.context);
+    insert into chunk_fts (chunk_fts, rowid, text, subject, context)
+    values ('delete', old.id, old.text, old.subject, old.context);
 end;
-create trigger chunk_updated after update of text, context on chunk begin
-    insert into chunk_fts (chunk_fts, rowid, text, context)
-    values ('delete', old.id, old.text, old.context);
-    insert into chunk_fts (rowid, text, context) values (new.id, new.text, new.context);
+create trigger chunk_updated after update of text, subject, context on chunk begin
+    insert into chunk_fts (chunk_fts, rowid, text, subject, context)
+    values ('delete', old.id, old.text, old.subject, old.context);
+    insert into chunk_fts (rowid, text, subject, context)
+    values (new.id, new.text, new.subject, new.context);
 end;
 
 create table document_name (
