@@ -35,6 +35,8 @@ CANDIDATES = 20
 
 NARROWED = 500
 
+NO_SEMANTIC = "There is no semantic layer here: no index with vectors holds what is asked."
+
 
 @dataclass
 class Semantic:
@@ -83,6 +85,8 @@ def search_layers(
                 neighbours = _nearest(reader, asked, semantic, limit)
             except EmbedderFailure as failure:
                 warnings.append(without_semantic(str(failure)))
+        elif request.mode == "semantic":
+            warnings.append(NO_SEMANTIC)
         chunks = {each.chunk for each in (*by_words, *neighbours)}
         words = words_of_chunks(reader, question, within, chunks)
         paths = _origins(reader)
@@ -114,7 +118,8 @@ def warned(found: Layers, problem: str | None) -> Layers:
     """What was found, with the warning that a problem kept the semantic layer from answering."""
     if problem is None:
         return found
-    return replace(found, warnings=(*found.warnings, without_semantic(problem)))
+    others = (warning for warning in found.warnings if warning != NO_SEMANTIC)
+    return replace(found, warnings=(*others, without_semantic(problem)))
 
 
 def without_semantic(problem: str) -> str:
@@ -177,6 +182,8 @@ def search_full_text(
     conn: sqlite3.Connection, mapping: Mapping, request: RecallRequest, fusion: Fusion
 ) -> Layers:
     """What is found in the full text of a knowledge database for which there is no index."""
+    if request.mode == "semantic":
+        return Layers(warnings=(NO_SEMANTIC,))
     if "lexical" not in wanted(request):
         return Layers()
     narrowed = request.project is not None or request.types

@@ -33,6 +33,7 @@ from .file_layers import (
 )
 from .instances import layers_config
 from .layer_search import (
+    NO_SEMANTIC,
     Semantic,
     references,
     search_full_text,
@@ -254,7 +255,9 @@ async def _in_rows(datasette: Datasette, asker: Asker, fusion: Fusion) -> Layers
     if answered is not None:
         found, covered = answered
         visible = uncovered(visible, covered)
-    if not visible.full_text or not visible.sources:
+    elif asker.request.mode == "semantic":
+        return Layers(warnings=(NO_SEMANTIC,))
+    if not visible.full_text or not visible.sources or asker.request.mode == "semantic":
         return found
     more = await _trip(
         datasette,

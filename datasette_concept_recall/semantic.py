@@ -27,6 +27,9 @@ _ROUNDING = 0.01
 _LAG = 1_000
 """So many changes a snapshot may be older than what is held; else the file is another one."""
 
+_SORTED = 20
+"""So many times as many chunks are sorted as documents are wanted, which may have several."""
+
 _SLACK = 0.8
 """An index that grows or shrinks is held in the form that it was until it is this much beyond."""
 
@@ -96,12 +99,14 @@ class VectorIndex:
         allowed = held.allowed(asked.within)
         if not allowed.any():
             return []
-        places, similarities, by_chance = self._compared(reader, held, asked, allowed)
+        visible = allowed if asked.visible == asked.within else held.allowed(asked.visible)
+        seen = int(visible.sum())
+        places, similarities, by_chance = self._compared(reader, held, asked, allowed, visible)
         chunks = None if held.is_scanned_whole else held.chunks[places].tolist()
         deviation = float(by_chance.std()) or 1.0
         scores = (similarities - by_chance.mean()) / deviation
         is_admitted = numpy.isin(held.chunks[places], asked.admitted(chunks))
-        is_admitted |= scores >= floor(int(held.allowed(asked.visible).sum()))
+        is_admitted |= scores >= floor(seen)
         best = _best(
             numpy.flatnonzero(is_admitted & allowed[places]),
             held.documents[places],
@@ -113,7 +118,7 @@ class VectorIndex:
         return _looked_up(reader, self.embedder, wanted, asked, NAMED * deviation)[:limit]
 
     def _compared(
-        self, reader: Reader, held: Held, asked: Asked, allowed: Any
+        self, reader: Reader, held: Held, asked: Asked, allowed: Any, visible: Any
     ) -> tuple[Any, Any, Any]:
         """Where the vectors are that may be nearest, their cosines, and cosines of texts that have
         nothing to do with the question."""
@@ -121,8 +126,7 @@ class VectorIndex:
 
         if held.is_scanned_whole:
             similarities = held.cosines(asked.vector)
-            by_chance = similarities[held.allowed(asked.visible)]
-            return numpy.arange(held.size), similarities, by_chance
+            return numpy.arange(held.size), similarities, similarities[visible]
         places = held.by_bits(asked.vector, allowed)
         by_chance = held.by_chance(asked.vector, asked.visible)
         if held.form.has_bytes:
@@ -219,12 +223,25 @@ def _best(places: Any, documents: Any, scores: Any, number: int, margin: float) 
     whose score is within the margin of its best; equal scores are in the order of documents."""
     import numpy
 
-    ordered = places[numpy.lexsort((places, documents[places], -scores[places]))]
-    known, first = numpy.unique(documents[ordered], return_index=True)
-    chosen = numpy.sort(first)[:number]
+    first = _first_places(places, scores, _SORTED * number)
+    if len(numpy.unique(documents[first])) < number and len(first) < len(places):
+        first = places  # a few documents have nearly all of the best chunks
+    ordered = first[numpy.lexsort((first, documents[first], -scores[first]))]
+    known, at = numpy.unique(documents[ordered], return_index=True)
+    chosen = numpy.sort(at)[:number]
     wanted = ordered[numpy.isin(documents[ordered], documents[ordered[chosen]])]
-    of_document = scores[ordered[first]][numpy.searchsorted(known, documents[wanted])]
+    of_document = scores[ordered[at]][numpy.searchsorted(known, documents[wanted])]
     return wanted[scores[wanted] >= of_document - margin]
+
+
+def _first_places(places: Any, scores: Any, number: int) -> Any:
+    """The so many places with the highest scores, with all that tie with the last."""
+    import numpy
+
+    if len(places) <= number:
+        return places
+    last = numpy.partition(-scores[places], number)[number]
+    return places[-scores[places] <= last]
 
 
 def _exact(reader: Reader, embedder: str, chunks: Sequence[int], query: Any) -> Any:

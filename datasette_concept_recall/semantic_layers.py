@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from datasette.app import Datasette
 
 REMOTE = (
-    "the index was made with the embedder {}, which sends questions to another machine; name it"
+    "the index was made with the embedder {}, which sends questions to another machine; name it as"
+    " index.embedder in the configuration of this plugin to allow that"
 )
-REMOTE += " as index.embedder in the configuration of this plugin to allow that"
 
 
 @dataclass
@@ -49,6 +49,7 @@ _lock = Lock()
 
 
 def kept_of(datasette: Datasette) -> Kept:
+    """What is kept of an instance; nothing at first."""
     with _lock:
         return _kept.setdefault(datasette, Kept())
 

@@ -31,6 +31,7 @@ from datasette_concept_recall.indexing.embedding import EmbedderFailure
 from datasette_concept_recall.indexing.ids import EmbedderIdentity
 from datasette_concept_recall.indexing.store import Store
 from datasette_concept_recall.instances import PLUGIN, vocabulary_for
+from datasette_concept_recall.layer_search import NO_SEMANTIC
 from datasette_concept_recall.query_vectors import QueryVectors
 from datasette_concept_recall.reconciling import Reconciler
 from datasette_concept_recall.tools import TOOLS
@@ -401,14 +402,16 @@ async def test_an_index_of_some_tables_takes_nothing_away_from_others(
 async def test_without_an_index_and_full_text_only_concepts_answer(
     make_datasette: MakeDatasette, tmp_path: Path, embedder: Meanings
 ) -> None:
-    """A file of a time before there was full text is asked as it always was."""
+    """A file of a time before there was full text is asked as it always was; who asks for meaning
+    alone is told that there is none."""
     path = tmp_path / "old.db"
     with closing(knowledge.create(path, "without-uuids")) as conn, conn:
         knowledge.add_observation(conn, "Bicycles park inside", concepts=["Hall"])
     datasette = make_datasette(path, config=configured())
     for mode in LAYERS_MODES:
         answer = await ask(datasette, "old", "bicycles", mode=mode)
-        assert (answer["rows"], answer["warnings"]) == ([], [])
+        told = [NO_SEMANTIC] if mode == "semantic" else []
+        assert (answer["rows"], answer["warnings"]) == ([], told)
     assert (await ask(datasette, "old", "hall"))["total"] == 1
 
 
