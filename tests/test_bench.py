@@ -50,7 +50,9 @@ def result_in(folder: Path) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["matching", "near_misses", "recall", "indexing", "http"])
+@pytest.mark.parametrize(
+    "name", ["matching", "near_misses", "recall", "indexing", "semantic", "http"]
+)
 def test_a_measurement_runs_at_its_smallest_size(name: str, tmp_path: Path) -> None:
     """Each measurement ends, prints tables, and writes the machine, tables and targets as JSON."""
     printed = run("-m", f"bench.{name}", "--smoke", "--output", tmp_path)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import fields
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from datasette_concept_recall.cli import concept_recall
 from datasette_concept_recall.config import LayersConfig
 from datasette_concept_recall.demo import QUESTION_WITHOUT_CONCEPT
 from datasette_concept_recall.embedders import WordLlamaEmbedder
+from datasette_concept_recall.instances import PLUGIN
 from datasette_concept_recall.rendering import RENDERINGS
 from datasette_concept_recall.vocabulary import match_concept_names
 from test_docs import ROOT, blocks
@@ -55,6 +58,16 @@ def test_one_command_indexes_the_demo_and_turns_the_layers_on(folder: Path) -> N
     assert answer["warnings"] == []
     found = {hit["layer"] for row in answer["rows"] for hit in row["layers"]}
     assert found == {"lexical", "semantic"}
+
+
+def test_the_extra_semantic_is_all_that_the_command_needs() -> None:
+    """What cuts texts comes with it, so that nothing is skipped for want of another extra."""
+    extra = [
+        each for each in requires(PLUGIN) or () if "extra == 'semantic'" in each.replace('"', "'")
+    ]
+    assert {re.split("[<>=; ]", each)[0] for each in extra} >= {
+        *("numpy", "semantic-text-splitter", "wordllama"),
+    }
 
 
 def test_running_the_command_again_indexes_nothing_anew(folder: Path) -> None:
