@@ -8,9 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from .candidates import Narrowing
-from .layered import DocumentTarget, Finding, Layers, RankedList, RefTarget, RowTarget, Target
+from .layered import (
+    CANDIDATES,
+    DocumentTarget,
+    Finding,
+    Layers,
+    RankedList,
+    RefTarget,
+    RowTarget,
+    Target,
+)
 from .liveness import active_sql
 from .mapping import Mapping, Source
 from .models import Candidate, Key, LayerHit, RankKey
@@ -82,7 +92,7 @@ class Looked:
 
 def beside(looked: Looked, layers: Layers, k: float = RANK_CONSTANT) -> Beside:
     """What layers found as one order, behind everything that concepts found."""
-    kept = [list(looked.kept(ranked)) for ranked in layers.lists]
+    kept = [list(islice(looked.kept(ranked), CANDIDATES)) for ranked in layers.lists]
     candidates = {key: found for each in kept for key, _, found in each}
     fused = reciprocal_rank_fusion(
         [[key for key, _, _ in each] for each in kept],
@@ -121,7 +131,7 @@ def is_there(reader: Reader, schema: Schema, target: RowTarget) -> bool:
     if table is None:
         return False
     columns = [quote_identifier(column) for column in table.primary_key]
-    if len(columns) != len(target.key):
+    if target.is_rowid or len(columns) != len(target.key):
         columns = [table.rowid] if table.rowid and len(target.key) == 1 else []
     if not columns:
         return False
@@ -149,7 +159,7 @@ def _places(mapping: Mapping, target: Target) -> Iterator[tuple[Source, str, lis
             for source in mapping.sources:
                 if source.passage is not None:
                     yield source, "i.id = ?", [id_]
-        case RowTarget(table, key):
+        case RowTarget(table, key, False):
             for source in mapping.sources:
                 columns, expressions = source.key_in(table)
                 if source.item_table == table and len(columns) == len(key):

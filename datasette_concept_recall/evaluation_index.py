@@ -18,7 +18,8 @@ from .indexing.passes import Outcome
 from .indexing.service import Service
 from .indexing.sources.records import RecordIndexer, RecordSource
 from .indexing.store import Store
-from .layer_search import CANDIDATES, Semantic, search_layers
+from .layer_search import Semantic, search_layers
+from .layered import CANDIDATES
 from .lexical import Within
 from .models import Mode, RecallRequest
 from .opening import opened

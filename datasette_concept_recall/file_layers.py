@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -90,18 +90,11 @@ def _search(
     return warned(found, problem)
 
 
-def sources_named(
-    reader: Reader, name: str | None, elsewhere: Container[Path] = ()
-) -> frozenset[int] | None:
-    """The sources of an index to which a project narrows, but for those of rows of files that are
-    searched ``elsewhere``; None for all."""
-    sources = reader.rows("select id, name, kind, origin from source")
-    chosen = frozenset(
-        id_
-        for id_, named, kind, origin in sources
-        if name in (None, named) and not (kind == "rows" and Path(origin).resolve() in elsewhere)
-    )
-    return None if len(chosen) == len(sources) else chosen
+def sources_named(reader: Reader, name: str | None) -> frozenset[int] | None:
+    """The sources of an index to which a project narrows; None for all."""
+    if name is None:
+        return None
+    return frozenset(id_ for (id_,) in reader.rows("select id from source where name = ?", name))
 
 
 class Covered(NamedTuple):
@@ -113,14 +106,17 @@ class Covered(NamedTuple):
     tables: frozenset[str] | None
 
 
-def row_sources(reader: Reader) -> list[Covered]:
-    """All sources of an index that have rows, once they were read through."""
+def row_sources(reader: Reader, are_whole: bool = False) -> list[Covered]:
+    """All sources of an index that have rows; with ``are_whole`` those that were read through and
+    stay."""
+    whole = (
+        " and not is_leaving and exists (select 1 from index_version v where v.source_id = s.id"
+        " and v.state = 'live')"
+    )
     return [
         Covered(id_, Path(origin), _tables_in(options))
         for id_, origin, options in reader.rows(
-            "select id, origin, options from source s where kind = 'rows' and not is_leaving"
-            " and exists (select 1 from index_version v where v.source_id = s.id"
-            " and v.state = 'live')"
+            f"select id, origin, options from source s where kind = 'rows'{whole * are_whole}"
         )
     ]
 
@@ -132,8 +128,17 @@ def _tables_in(options: str) -> frozenset[str] | None:
 
 def covered_by(reader: Reader, path: Path) -> list[Covered]:
     """Those of them that have rows of a file."""
-    resolved = path.resolve()
-    return [each for each in row_sources(reader) if each.path.resolve() == resolved]
+    wanted = resolved(path)
+    return [each for each in row_sources(reader, are_whole=True) if resolved(each.path) == wanted]
+
+
+def resolved(path: Path) -> Path:
+    """A path without links; as it is where it cannot be looked at, which may be in a folder of
+    somebody else or in a loop of links."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return path.absolute()
 
 
 def uncovered(mapping: Mapping, covered: list[Covered]) -> Mapping:
@@ -157,9 +162,19 @@ def tables_of(mapping: Mapping, request: RecallRequest | None) -> frozenset[str]
 
 
 def embedder_name(reader: Reader) -> str | None:
-    """The name of the embedder that an index is made with; None without one."""
-    rows = reader.rows("select json_extract(value, '$') from setting where name = 'embedder'")
-    return next((name for (name,) in rows if isinstance(name, str) and name), None)
+    """The name of the embedder of the vectors that are searched in an index, None without one: that
+    with which it is made, or while it is built anew with another one that of what is there."""
+    settings = dict(reader.rows("select name, value from setting where name like 'embedder%'"))
+    chosen = json.loads(settings.get("embedder", "null"))
+    names = json.loads(settings.get("embedder_names", "{}"))
+    live = [
+        names[embedder]
+        for (embedder,) in reader.rows(
+            "select distinct embedder from index_version where state = 'live' order by id"
+        )
+        if embedder in names
+    ]
+    return live[0] if live and chosen not in live else chosen
 
 
 def _semantic(reader: Reader, embedder_of: EmbedderOf) -> tuple[Semantic | None, str | None]:
@@ -194,13 +209,14 @@ def outdated(
     with reading(conn) as reader:
         mapping = mapping or read_mapping(reader)
         tables = {source.item_table for source in mapping.sources}
-        schema = None if all(each.row.table in tables for each in origins) else read_schema(reader)
+        items = {o for o in origins if o.row.table in tables and not o.row.is_rowid}
+        schema = None if len(items) == len(set(origins)) else read_schema(reader)
         return {
             origin
             for origin in origins
             if not (
                 is_live(reader, mapping, origin.row)
-                if schema is None or origin.row.table in tables
+                if schema is None or origin in items
                 else is_there(reader, schema, origin.row)
             )
         }

@@ -180,7 +180,7 @@ def run(
     if everything and share is not None:
         raise click.UsageError("--share and --all say opposite things; give one of them.")
     with _existing(index) as store:
-        _remember(store, knowledge, embedder, rendering)
+        _remember(store, knowledge, embedder, rendering, parent)
         meter = Meter(is_silent=parent)
         service = _service(store, meter, share if share is not None else SHARE_SECONDS)
         with _stopping(service, parent):
@@ -216,10 +216,13 @@ def _remember(
     knowledge: tuple[Path, ...],
     embedder: str | None,
     rendering: Rendering | None,
+    parent: bool = False,
 ) -> None:
     if knowledge:
         store.set_setting("concepts_of", [str(path.resolve()) for path in knowledge])
     if embedder is not None:
+        if embedder and not parent:  # so that a slip of the pen changes nothing
+            embedder_named(None, embedder)
         store.set_setting("embedder", embedder or None)
     if rendering is not None:
         store.set_setting("rendering", rendering)
@@ -229,6 +232,9 @@ def _service(store: Store, meter: Meter, share: float) -> Service:
     chosen, problem = store.setting("embedder"), None
     try:
         embedder = embedder_named(None, chosen) if chosen else None
+        if embedder is not None:
+            names = store.setting("embedder_names", {})
+            store.set_setting("embedder_names", names | {embedder.identity.name: chosen})
     except RecallError as error:
         embedder, problem = None, str(error)
     return Service(

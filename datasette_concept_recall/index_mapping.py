@@ -38,6 +38,12 @@ _KNOWS_RECORDS = 2
 """The version of the tables from which on whole records are in the full text."""
 
 _READ = ("document", "document_concept", "chunk", "chunk_concept")
+_HOLDS = "case when json_valid(i.record) then json_extract(i.record, '$.temporal_scope') end"
+_STATUS = (
+    f"case when not i.is_active and coalesce({_HOLDS}, 'accepted') = 'accepted'"
+    f" then 'superseded' else {_HOLDS} end"
+)
+
 _FULL_TEXT = ("source", "document", "document_name", "chunk", "chunk_fts")
 _VECTORS = (*_FULL_TEXT, "generation", "index_version", "vector", "setting")
 _LAYERS = {*_FULL_TEXT, *_VECTORS}
@@ -118,4 +124,5 @@ def _of_index(source: Source, knows_records: bool) -> Source:
         pieces=_PIECES,
         passage=_PASSAGE,
         active="i.is_active" if knows_records else "",
+        status=_STATUS if knows_records else source.status,
     )

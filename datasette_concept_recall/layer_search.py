@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import NamedTuple
 
 from .indexing.embedding import EmbedderFailure
 from .indexing.sources.row_keys import Rowid, decoded_key
 from .layered import (
+    CANDIDATES,
     DocumentTarget,
     Finding,
     Layers,
@@ -30,10 +30,8 @@ from .search import Fusion
 from .semantic import Asked, VectorIndex, has_other_vectors
 from .topical import Question
 
-CANDIDATES = 20
-"""So many a layer gives; more where they are narrowed to what the layer knows nothing of."""
-
 NARROWED = 500
+"""So many a layer is asked for where they are narrowed to what it knows nothing of."""
 
 NO_SEMANTIC = "There is no semantic layer here: no index with vectors holds what is asked."
 
@@ -79,13 +77,13 @@ def search_layers(
         if "lexical" in layers:
             by_words = search_index(reader, question, within, limit)
         neighbours: list[Passage] = []
-        if "semantic" in layers and semantic is not None:
+        if "semantic" in layers and semantic is not None and question.topical:
             try:
                 asked = _Question(request.text, question, within, visible or within)
                 neighbours = _nearest(reader, asked, semantic, limit)
             except EmbedderFailure as failure:
                 warnings.append(without_semantic(str(failure)))
-        elif request.mode == "semantic":
+        elif request.mode == "semantic" and semantic is None:
             warnings.append(NO_SEMANTIC)
         chunks = {each.chunk for each in (*by_words, *neighbours)}
         words = words_of_chunks(reader, question, within, chunks)
@@ -137,7 +135,6 @@ class _Question(NamedTuple):
 
 
 def _nearest(reader: Reader, asked: _Question, semantic: Semantic, limit: int) -> list[Passage]:
-    started = perf_counter()
     try:
         width = semantic.vectors.width(reader, semantic.deadline)
     except TimeoutError:
@@ -148,13 +145,8 @@ def _nearest(reader: Reader, asked: _Question, semantic: Semantic, limit: int) -
             problem = f"the index has no vectors of {name} yet, and others cannot be compared"
             raise EmbedderFailure("invalid", problem)
         return []
-    deadline = semantic.deadline
-    if deadline is not None:
-        deadline -= perf_counter() - started
-        if deadline <= 0:
-            raise EmbedderFailure("timeout", "reading the vectors took all its time")
     text, question, within, visible = asked
-    vector = semantic.queries.vector(text, width, deadline)
+    vector = semantic.queries.vector(text, width, semantic.deadline)
 
     def have_words(chunks: Sequence[int] | None) -> Sequence[int]:
         return admitted(reader, question, within, chunks)
@@ -174,8 +166,9 @@ def _origin(each: Passage, paths: dict[int, str]) -> Origin | None:
     if path is None:
         return None
     table, *values = decoded_key(each.key)
+    is_rowid = any(isinstance(value, Rowid) for value in values)
     key = (value.number if isinstance(value, Rowid) else value for value in values)
-    return Origin(path, RowTarget(lowered(table), tuple(key)))
+    return Origin(path, RowTarget(lowered(table), tuple(key), is_rowid))
 
 
 def search_full_text(

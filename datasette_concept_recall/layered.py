@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from .models import Layer
 
+CANDIDATES = 20
+"""So many items a layer gives."""
+
 
 class DocumentTarget(NamedTuple):
     """A document of the index that is searched itself."""
@@ -16,10 +19,11 @@ class DocumentTarget(NamedTuple):
 
 class RowTarget(NamedTuple):
     """A row of a table of the database that is asked, by the values of its key; the name of the
-    table is in lower case."""
+    table is in lower case. ``is_rowid``: the key is NULL in part, and a rowid stands for it."""
 
     table: str
     key: tuple[object, ...]
+    is_rowid: bool = False
 
 
 class RefTarget(NamedTuple):

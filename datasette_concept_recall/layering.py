@@ -25,6 +25,7 @@ from .file_layers import (
     Covered,
     covered_by,
     outdated,
+    resolved,
     row_sources,
     sources_named,
     tables_of,
@@ -164,13 +165,18 @@ async def _in_index(
     if isinstance(sources, str):
         return Layers(warnings=(sources,))
     seen, subjects = await _seen_rows(datasette, actor, sources)
-    elsewhere = {path for name in asked_too if (path := _path_of(datasette, name))}
+    elsewhere = await _items_of(datasette, sources, asked_too)
 
     def search(conn: sqlite3.Connection) -> Layers:
         with reading(conn) as reader:
-            chosen = sources_named(reader, request.project, elsewhere)
-            everything = Within(None, None, None, seen, subjects)
-            within = replace(everything, sources=chosen, kinds=request.types or None)
+            chosen = sources_named(reader, request.project)
+            # What was added since it was asked who may see which rows is for the next question.
+            known = {each.id for each in sources}
+            new = (each.id for each in row_sources(reader) if each.id not in known)
+            hidden = tuple((id_, frozenset[str]()) for id_ in new)
+            everything = Within(None, None, None, (*seen, *hidden), subjects)
+            kinds = request.types or None
+            within = replace(everything, sources=chosen, kinds=kinds, elsewhere=elsewhere)
             semantic, problem = _semantic(datasette, database, visible, reader, request)
         found = search_layers(conn, request, within, fusion, semantic, visible=everything)
         return warned(found, problem)
@@ -199,6 +205,20 @@ async def _seen_rows(
             seen.append((source.id, tables))
             subjects = subjects and sees_projects
     return tuple(seen), subjects
+
+
+async def _items_of(
+    datasette: Datasette, sources: list[Covered], asked_too: Iterable[str]
+) -> tuple[tuple[int, frozenset[str]], ...]:
+    """Of sources with rows of databases that are asked themselves the tables whose rows these find:
+    those of items. Other tables have nobody else to be found by."""
+    asked = frozenset(asked_too)
+    found: list[tuple[int, frozenset[str]]] = []
+    for source in sources:
+        for name in asked.intersection(_served_from(datasette, source.path)):
+            mapping = await access.known_mapping(datasette, name)
+            found.append((source.id, tables_of(mapping, None)))
+    return tuple(found)
 
 
 async def _visible_tables(
@@ -235,13 +255,13 @@ async def _without_outdated(datasette: Datasette, layers: Layers) -> Layers:
 
 def _path_of(datasette: Datasette, database: str) -> Path | None:
     served = datasette.databases.get(database)
-    return Path(served.path).resolve() if served and served.path else None
+    return resolved(Path(served.path)) if served and served.path else None
 
 
 def _served_from(datasette: Datasette, path: Path) -> list[str]:
     """The databases that are served from a file."""
-    resolved = path.resolve()
-    return [name for name in list(datasette.databases) if _path_of(datasette, name) == resolved]
+    wanted = resolved(path)
+    return [name for name in list(datasette.databases) if _path_of(datasette, name) == wanted]
 
 
 # --- among the rows of a database ----------------------------------------------------------------
@@ -280,6 +300,8 @@ async def _in_index_of(
         return None
     subjects = _sees_projects(await access.known_mapping(datasette, database), visible)
     tables, narrowed = tables_of(visible, None), tables_of(visible, request)
+    failed: tuple[Layers, list[Covered]] | None = None
+    answers: list[tuple[int, bool, int, Layers, list[Covered]]] = []
     for name in access.databases(datasette):
         seen = None if name == database else await _visible_index(datasette, actor, name)
         if seen is None:
@@ -287,7 +309,7 @@ async def _in_index_of(
 
         def search(
             conn: sqlite3.Connection, name: str = name, seen: Mapping = seen
-        ) -> tuple[Layers, list[Covered]] | None:
+        ) -> tuple[Layers, list[Covered], bool] | None:
             with reading(conn) as reader:
                 covered = covered_by(reader, path)
                 if not covered:
@@ -299,12 +321,22 @@ async def _in_index_of(
             found = search_layers(
                 conn, request, within, fusion, semantic, visible=everything, rows_only=True
             )
-            return warned(found, problem), covered
+            return warned(found, problem), covered, semantic is not None
 
         found = await _trip(datasette, name, search)
-        if found is not None:
-            return (Layers(warnings=(found,)), []) if isinstance(found, str) else found
-    return None
+        if isinstance(found, str):
+            failed = failed or (Layers(warnings=(found,)), [])
+        elif found is not None:
+            layers, covered, has_meaning = found
+            left = len(uncovered(visible, covered).sources)
+            has_meaning = has_meaning or "semantic" not in wanted(request)
+            answers.append((left, not has_meaning, len(answers), layers, covered))
+            if not left and has_meaning:
+                break
+    if answers:  # of several indexes the one that holds most
+        *_, layers, covered = min(answers, key=lambda answer: answer[:3])
+        return layers, covered
+    return failed
 
 
 async def _visible_index(

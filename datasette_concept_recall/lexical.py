@@ -39,6 +39,7 @@ class Within:
     kinds: frozenset[str] | None = None
     seen: tuple[tuple[int, frozenset[str]], ...] = ()
     subjects: bool = True
+    elsewhere: tuple[tuple[int, frozenset[str]], ...] = ()
 
     def admits(self, source: int, table: str | None, kind: str) -> bool:
         """Whether a document of a source is searched."""
@@ -47,6 +48,7 @@ class Within:
             and (self.tables is None or table in self.tables)
             and (self.kinds is None or kind in self.kinds)
             and all(table in tables for each, tables in self.seen if each == source)
+            and not any(table in tables for each, tables in self.elsewhere if each == source)
         )
 
     def condition(self) -> tuple[str, list[object]]:
@@ -63,6 +65,11 @@ class Within:
                 values.append(json_list(sorted(allowed)))
         for source, tables in self.seen:
             terms.append("(d.source_id <> ? or d.item_table in (select value from json_each(?)))")
+            values += [source, json_list(sorted(tables))]
+        for source, tables in self.elsewhere:
+            terms.append(
+                "(d.source_id <> ? or d.item_table not in (select value from json_each(?)))"
+            )
             values += [source, json_list(sorted(tables))]
         return " and ".join(terms), values
 
@@ -148,7 +155,7 @@ def admitted(
 
 def _words(*highlighted: str | None) -> tuple[str, ...]:
     found = (word.lower() for text in highlighted for word in _marked(text or ""))
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def _any(words: Sequence[str]) -> str:

@@ -8,6 +8,9 @@ INACTIVE = ("superseded", "rejected", "cancelled", "expired")
 """The states, in any letter case, of what holds no longer."""
 
 
+_BLANKS = "char(9, 10, 11, 12, 13, 32, 160)"
+
+
 def active_sql(source: Source) -> str:
     """The condition over the items of a source under which one still holds.
 
@@ -16,7 +19,9 @@ def active_sql(source: Source) -> str:
     conditions = []
     if source.status != "null":
         states = ", ".join(f"'{state}'" for state in INACTIVE)
-        conditions.append(f"lower(trim(coalesce({source.status}, ''))) not in ({states})")
+        conditions.append(
+            f"lower(trim(coalesce({source.status}, ''), {_BLANKS})) not in ({states})"
+        )
     if source.relations is not None:
         conditions.append(
             f"not exists (select 1 from {source.relations} r join {source.item_table} n"

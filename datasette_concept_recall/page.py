@@ -93,6 +93,10 @@ async def result_html(datasette: Datasette, request: Request, scope: Scope, answ
         "first_link": links.to(),
         "wider_link": links.to(types=(), project=None),
         "items": [_item(datasette, answer, shown, links) for shown in answer.shown],
+        "asked_layers": answer.parameters.mode != "concept",
+        "found_in_words": {"lexical": "words", "semantic": "meaning"}.get(
+            answer.parameters.mode, "words and meaning"
+        ),
         "beside_from": any(shown.match.layers for shown in answer.shown),
         "last_rank": result.first_rank + len(answer.shown) - 1,
         "next": answer.next,

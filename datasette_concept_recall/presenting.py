@@ -155,8 +155,8 @@ def layers_json(match: ConceptMatch, rank: int) -> list[dict[str, Any]]:
 def found_by(match: ConceptMatch) -> list[str]:
     """What other layers than the concepts found an item by, in a few words each; empty where
     concepts did."""
-    words = dict.fromkeys(word for hit in match.layers for word in hit.words)
-    found = [f"words: {', '.join(words)}"] if words else []
+    lexical = (hit for hit in match.layers if hit.layer == "lexical")
+    found = [f"words: {', '.join(hit.words)}" for hit in lexical]
     near = [hit.similarity for hit in match.layers if hit.layer == "semantic"]
     for similarity in near:
         found.append("meaning" if similarity is None else f"meaning: {similarity:.2f}")

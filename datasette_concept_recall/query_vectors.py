@@ -58,7 +58,9 @@ class QueryVectors:
             found = numpy.asarray(self.embedder.embed_query(text), "float32")
         except EmbedderFailure:
             raise
-        except (Exception, SystemExit) as error:  # whatever a provider's library raises
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever a provider's library raises, as panics of Rust
             raise EmbedderFailure("internal", f"{type(error).__name__}: {error}") from error
         if found.ndim != 2 or len(found) != 1:
             raise EmbedderFailure("invalid", f"an array {found.shape} came for one question")

@@ -73,5 +73,10 @@ def embedder_named(datasette: Datasette | None, name: str) -> Embedder:
     else:
         known = [*_BUILT_IN, f"{LLM_PREFIX}<model id>", *sorted(others)]
         raise UnknownEmbedder(name, known)
-    _ = found.identity  # what is not installed is noticed here
+    try:
+        _ = found.identity  # what is not installed is noticed here
+    except RecallError:
+        raise
+    except Exception as error:  # such as an installation of which a part is gone
+        raise RecallError(f"The embedder {name} cannot be used: {error}") from error
     return found

@@ -95,10 +95,8 @@ def recall(
         fusion = fusion or Fusion()
 
         def answered(mapping: Mapping) -> _Answer:
-            found: Candidates = CandidateList([])
-            if request.mode in ("auto", "concept"):
-                found = _find(reader, mapping, keys, warnings)
-            answer = _Answer(request, asked, found, projects)
+            tagged = _find(reader, mapping, keys, warnings)
+            answer = _Answer(request, asked, tagged, projects)
             if layers is not None:
                 answer.add(reader, mapping, layers, fusion)
             answer.read(lambda some: answer.filled(reader, mapping, some))
@@ -212,7 +210,9 @@ class _Answer:
         found: Candidates,
         projects: stages.ProjectNames,
     ) -> None:
-        self._request, self._asked, self._found = request, asked, found
+        self._request, self._asked, self._tagged = request, asked, found
+        is_shown = request.mode in ("auto", "concept")
+        self._found: Candidates = found if is_shown else CandidateList([])
         self._projects = projects
         project = request.project
         project_ids = None if project is None else projects.ids(project)
@@ -311,7 +311,7 @@ class _Answer:
             ConceptCount(
                 name=name.name,
                 mentions=max(mentioned[spelling] for spelling in name.spellings),
-                total=self._found.total_of(position),
+                total=self._tagged.total_of(position),
             )
             for position, name in enumerate(self._asked)
         ]

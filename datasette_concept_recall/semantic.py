@@ -36,7 +36,7 @@ _SLACK = 0.8
 NAMED = 1.0
 """So many standard deviations nearer counts a document of which the question has a whole name."""
 
-_BEYOND_CHANCE = 0.25
+_BEYOND_CHANCE = 1.2
 
 
 def floor(size: int) -> float:
@@ -44,10 +44,10 @@ def floor(size: int) -> float:
     a question than the most similar of so many unrelated ones.
 
     Of n numbers that are normally distributed the largest is about sqrt(2 ln n) (H. Cramér,
-    "Mathematical methods of statistics", 1946, section 28.6), and a quarter is added: 4.0 for 1,200
-    texts, 5.05 for 100,000.
+    "Mathematical methods of statistics", 1946, section 28.6); a fifth is added, since cosines have
+    longer tails: 4.5 for 1,200 texts, 5.8 for 100,000.
     """
-    return math.sqrt(2 * math.log(max(size, 2))) + _BEYOND_CHANCE
+    return _BEYOND_CHANCE * math.sqrt(2 * math.log(max(size, 2)))
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,15 @@ class VectorIndex:
     """
 
     def __init__(
-        self, embedder: str, by_bytes: int = BY_BYTES, bytes_held: int = BYTES_HELD
+        self,
+        embedder: str,
+        by_bytes: int = BY_BYTES,
+        bytes_held: int = BYTES_HELD,
+        elsewhere: Callable[[], None] | None = None,
     ) -> None:
+        """``elsewhere`` has everything read in the background, for who has little patience."""
         self.embedder, self.loads = embedder, 0
+        self._elsewhere = elsewhere
         self._by_bytes, self._bytes_held = by_bytes, bytes_held
         self._lock = threading.Lock()
         self._held: Held | None = None
@@ -157,6 +163,9 @@ class VectorIndex:
             if held is not None and last < held.change < last + _LAG:
                 return held  # of a later snapshot: what this one lacks is not found in its tables
             if held is None or held.change > last or (first or last + 1) > held.change + 1:
+                if patience is not None and self._elsewhere is not None and self._is_long(reader):
+                    self._elsewhere()
+                    raise TimeoutError
                 held = self._read(reader, last)
             else:
                 held = self._followed(reader, held, last)
@@ -164,6 +173,11 @@ class VectorIndex:
             return held
         finally:
             self._lock.release()
+
+    def _is_long(self, reader: Reader) -> bool:
+        """Whether reading everything may outlast the time limit of a request."""
+        ((last,),) = reader.rows("select coalesce(max(chunk_id), 0) from vector")
+        return bool(last > self._by_bytes)
 
     def _read(self, reader: Reader, change: int) -> Held:
         self.loads += 1

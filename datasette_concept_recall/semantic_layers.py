@@ -42,6 +42,7 @@ class Kept:
     embedders: dict[str, Embedder] = field(default_factory=dict)
     calls: InTime[list[str]] = field(default_factory=InTime)
     lock: Lock = field(default_factory=Lock)
+    loading: set[str] = field(default_factory=set)
 
 
 _kept: WeakKeyDictionary[Datasette, Kept] = WeakKeyDictionary()
@@ -76,13 +77,24 @@ def _made(datasette: Datasette, instance: Kept, database: str, name: str) -> Sem
         embedder = instance.embedders.get(name) or embedder_named(datasette, name)
     except RecallError as error:
         return str(error)
+    except Exception as error:  # whatever the code of another plugin raises
+        return f"{type(error).__name__}: {error}"
     instance.embedders[name] = embedder
     config = index_config(datasette)
     is_allowed = config is not None and (config.database, config.embedder) == (database, name)
     if embedder.is_remote and not is_allowed:
         return REMOTE.format(name)
     deadline = layers_config(datasette).deadline_ms / 1000
-    return Semantic(VectorIndex(embedder.identity.name), QueryVectors(embedder), deadline)
+    of = ref(datasette)
+
+    def load() -> None:
+        served = of()
+        if served is not None and database not in instance.loading:
+            warm_up(served, database)
+
+    elsewhere = load if datasette.get_database(database).path else None
+    vectors = VectorIndex(embedder.identity.name, elsewhere=elsewhere)
+    return Semantic(vectors, QueryVectors(embedder), deadline)
 
 
 def configured_embedder(datasette: Datasette) -> str | None:
@@ -104,14 +116,17 @@ def sql_embedder(datasette: Datasette) -> Embedder | None:
         return None if name is None else instance.embedders[name]
 
 
-def warm_up(datasette: Datasette) -> Thread:
-    """Starts to read the vectors of every index and to load its embedder, so that the first
-    question need not wait. One that sends texts elsewhere is not asked."""
+def warm_up(datasette: Datasette, only: str | None = None) -> Thread:
+    """Starts to read the vectors of every index, or of one, and to load its embedder, so that the
+    first question need not wait. One that sends texts elsewhere is not asked."""
     files = {
         name: f"{Path(served.path).absolute().as_uri()}?mode=ro"
-        for name, served in datasette.databases.items()
-        if served.path and served.is_mutable
+        + ("" if served.is_mutable else "&immutable=1")
+        for name, served in list(datasette.databases.items())
+        if served.path and only in (None, name)
     }
+    loading = kept_of(datasette).loading
+    loading.update(files)
     of = ref(datasette)  # a thread must not keep an instance that nobody else does
 
     def load() -> None:
@@ -124,6 +139,8 @@ def warm_up(datasette: Datasette) -> Thread:
                     _load(instance, name, conn)
             except (sqlite3.Error, EmbedderFailure):
                 continue  # the request that asks this index will fail by itself, and say why
+            finally:
+                loading.discard(name)
 
     thread = Thread(target=load, name="concept-recall-warm-up-layers", daemon=True)
     thread.start()
@@ -135,8 +152,8 @@ def _load(datasette: Datasette, database: str, conn: sqlite3.Connection) -> None
         return
     with reading(conn) as reader:
         semantic, _ = semantic_of(datasette, database, reader)
-        if semantic is None or semantic.queries.embedder.is_remote:
+        if semantic is None:
             return
         width = semantic.vectors.width(reader)
-    if width is not None:
+    if width is not None and not semantic.queries.embedder.is_remote:
         semantic.queries.vector("warm-up", width, None)

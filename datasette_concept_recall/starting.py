@@ -8,7 +8,8 @@ import click
 from datasette.utils import StartupError
 
 from . import instances, keeping, queries, reconciling, semantic_layers
-from .errors import BadConfiguration
+from .errors import BadConfiguration, RecallError
+from .registered import UnknownEmbedder, embedder_named
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -16,6 +17,19 @@ if TYPE_CHECKING:
 
 class WronglyConfigured(StartupError, click.ClickException):
     """Datasette cannot start as it is configured; its command prints this as one line."""
+
+
+def _check_embedder(datasette: Datasette) -> None:
+    """Raises `BadConfiguration` for an embedder that nobody brings in; one that is only not
+    installed is told of in answers."""
+    name = semantic_layers.configured_embedder(datasette)
+    try:
+        if name is not None:
+            embedder_named(datasette, name)
+    except UnknownEmbedder as error:
+        raise BadConfiguration("index.embedder", str(error)) from error
+    except RecallError:
+        return
 
 
 async def start(datasette: Datasette) -> None:
@@ -26,6 +40,7 @@ async def start(datasette: Datasette) -> None:
     """
     try:
         await instances.check_configuration(datasette)
+        _check_embedder(datasette)
     except BadConfiguration as error:
         raise WronglyConfigured(str(error.within(f"plugins.{instances.PLUGIN}"))) from error
     instances.warm_up(datasette)

@@ -68,7 +68,10 @@ def _items_or_context(answer: Answer) -> dict[str, Any]:
 def _advice(answer: Answer) -> list[str]:
     """What to try next when nothing was found."""
     if not answer.result.concepts and answer.parameters.text and not answer.shown:
-        return ["The text names no known concept. list_concepts finds their names."]
+        return [
+            "The text names no known concept, and nothing was found by its words or meaning."
+            " list_concepts finds the names of concepts."
+        ]
     return []
 
 

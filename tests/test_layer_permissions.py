@@ -14,6 +14,7 @@ from datasette.app import Datasette
 
 import knowledge
 from conftest import MakeDatasette, actor_cookie
+from datasette_concept_recall.layer_search import NO_SEMANTIC
 from test_served_layers import Meanings, World, build, configured, registered
 
 ROOT = {"id": "root"}
@@ -379,7 +380,8 @@ async def test_an_index_of_which_vectors_are_private_answers_by_words(
         datasette = make_datasette(*world, config=private("index", table))
         found = await answers(datasette, questions=QUESTIONS[:2])
         for (address, mode, question), answer in found.items():
-            assert answer["warnings"] == []
+            assert mode == "semantic" or answer["warnings"] == []
+            assert all(warning.endswith(NO_SEMANTIC) for warning in answer["warnings"])
             assert {hit["layer"] for row in answer["rows"] for hit in row["layers"]} <= {"lexical"}
             if mode == "semantic":
                 assert (answer["rows"], answer["total"]) == ([], 0)

@@ -15,6 +15,7 @@ import knowledge
 from datasette_concept_recall.indexing.sources.row_keys import decoded_key
 from datasette_concept_recall.indexing.store import SourceRow, Store
 from datasette_concept_recall.layer_search import search_full_text, search_layers
+from datasette_concept_recall.layered import RowTarget
 from datasette_concept_recall.lexical import (
     KbHit,
     Within,
@@ -578,11 +579,15 @@ def test_rows_are_named_as_what_they_are_where_they_come_from(kitchen: Kitchen) 
     request = RecallRequest(text="kettle", mode="auto")
     rows = search_layers(kitchen.store.conn, request, EVERYWHERE, Fusion(), rows_only=True)
     (found,) = rows.lists[0].found
-    assert (found.target, found.words, found.passage) == (("records", (1,)), ("kettle",), None)
+    assert (found.target, found.words, found.passage) == (
+        RowTarget("records", (1,)),
+        ("kettle",),
+        None,
+    )
     documents = search_layers(kitchen.store.conn, request, EVERYWHERE, Fusion())
     (first,) = documents.lists
     assert first.layer == "lexical"
     origins = {each.origin for each in first.found}
-    assert origins == {None, (str(kitchen.path), ("records", (1,)))}
+    assert origins == {None, (str(kitchen.path), RowTarget("records", (1,)))}
     assert all(each.passage for each in first.found)
     assert documents.warnings == ()

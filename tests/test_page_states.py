@@ -50,12 +50,14 @@ async def test_without_a_question_the_page_says_what_it_does(
     [
         (
             "q=nothing+of+it",
-            "No concept of this database stands in “nothing of it” as a whole word. All concepts",
+            "Nothing was found by words and meaning."
+            " No concept of this database stands in “nothing of it” as a whole word. All concepts",
         ),
         ("concept=Nope&concept=Nil", "There is no concept named Nope, Nil. All concepts"),
         (
             "q=<qq>&concept=<i>",
-            "No concept of this database stands in “<qq>” as a whole word."
+            "Nothing was found by words and meaning."
+            " No concept of this database stands in “<qq>” as a whole word."
             " There is no concept named <i>. All concepts",
         ),
         ("concept=unused", "Nothing that you may see is tagged with unused."),

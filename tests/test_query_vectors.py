@@ -295,14 +295,6 @@ def test_recall_goes_on_without_an_embedder_that_is_slow(store: Store, gate: Gat
     assert "it took longer than" in warnings[0]
 
 
-def test_recall_goes_on_when_reading_the_vectors_took_all_the_time(store: Store) -> None:
-    """The deadline is for the layer as a whole, and an embedder is not even asked after it."""
-    embedder = Questions()
-    titles, _, warnings = answered(store, embedder, deadline=0.0)
-    assert (titles, embedder.asked) == (["kettle"], [])
-    assert "reading the vectors took all its time" in warnings[0]
-
-
 def test_a_failure_in_the_semantic_mode_is_an_empty_answer_with_a_warning(store: Store) -> None:
     """Where nothing but the meaning was asked for, there is nothing in its place."""
     titles, layers, warnings = answered(store, Questions(broken), "semantic")
