@@ -36,7 +36,7 @@ _SLACK = 0.8
 NAMED = 1.0
 """So many standard deviations nearer counts a document of which the question has a whole name."""
 
-_BEYOND_CHANCE = 1.2
+_BEYOND_CHANCE = 1.15
 
 
 def floor(size: int) -> float:
@@ -44,8 +44,8 @@ def floor(size: int) -> float:
     a question than the most similar of so many unrelated ones.
 
     Of n numbers that are normally distributed the largest is about sqrt(2 ln n) (H. Cramér,
-    "Mathematical methods of statistics", 1946, section 28.6); a fifth is added, since cosines have
-    longer tails: 4.5 for 1,200 texts, 5.8 for 100,000.
+    "Mathematical methods of statistics", 1946, section 28.6); some is added, since cosines have
+    longer tails: 4.3 for 1,200 texts, 5.5 for 100,000.
     """
     return _BEYOND_CHANCE * math.sqrt(2 * math.log(max(size, 2)))
 

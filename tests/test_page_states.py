@@ -50,13 +50,13 @@ async def test_without_a_question_the_page_says_what_it_does(
     [
         (
             "q=nothing+of+it",
-            "Nothing was found by words and meaning."
+            "Nothing was found by words or meaning."
             " No concept of this database stands in “nothing of it” as a whole word. All concepts",
         ),
         ("concept=Nope&concept=Nil", "There is no concept named Nope, Nil. All concepts"),
         (
             "q=<qq>&concept=<i>",
-            "Nothing was found by words and meaning."
+            "Nothing was found by words or meaning."
             " No concept of this database stands in “<qq>” as a whole word."
             " There is no concept named <i>. All concepts",
         ),
