@@ -1,0 +1,329 @@
+"""Faults that the layers behind the concepts once had, each told by what must hold instead."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import knowledge
+from conftest import MakeDatasette, actor_cookie
+from datasette_concept_recall.file_layers import embedder_name
+from datasette_concept_recall.indexing.ids import EmbedderIdentity
+from datasette_concept_recall.indexing.store import Store
+from datasette_concept_recall.liveness import active_sql
+from datasette_concept_recall.mapped import read_mapping
+from datasette_concept_recall.reading import reading
+from indexing import FakeClock
+from test_cli import good
+from test_cli import run as invoke
+from test_served_layers import (
+    AUTOMOBILE,
+    BICYCLES,
+    EVERYWHERE,
+    PARKING,
+    Meanings,
+    World,
+    ask,
+    build,
+    configured,
+    layer_names,
+    reasons,
+    registered,
+    titles,
+)
+
+ROOT = {"allow": {"id": "root"}}
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> World:
+    """One that a test may change."""
+    return build(tmp_path)
+
+
+@pytest.fixture
+def embedder() -> Iterator[Meanings]:
+    """The embedder of the indexes, as long as the test runs."""
+    meanings = Meanings()
+    with registered(meanings):
+        yield meanings
+
+
+def index_of(database: Path, path: Path, tables: list[str] | None = None) -> World:
+    """A database and an index of its rows, or of those of some tables."""
+    world = World(database, path)
+    with closing(Store(path, FakeClock())) as store:
+        store.set_setting("embedder", "meanings")
+        options = {} if tables is None else {"tables": tables}
+        store.add_source("rows", "rows", str(database.resolve()), options)
+    world.run()
+    return world
+
+
+@pytest.fixture
+def articles(tmp_path: Path) -> World:
+    """Two tagged articles, of which one has no key but the rowid that is the key of the other, and
+    a table without tags; with an index."""
+    path = tmp_path / "knowledge.db"
+    with closing(sqlite3.connect(path)) as conn:
+        conn.executescript(
+            """
+            create table articles (id int primary key, title text, body text);
+            create table tags (id integer primary key, name text unique);
+            create table article_tags (
+                article_id integer references articles (id),
+                tag_id integer references tags (id),
+                primary key (article_id, tag_id)
+            );
+            create table logbook (id integer primary key, note text);
+            insert into tags values (1, 'Animals');
+            insert into articles (rowid, id, title, body)
+                values (1, 3, 'The walrus', 'A walrus sleeps upon the shore all day.');
+            insert into articles (rowid, id, title, body)
+                values (3, null, 'The giraffe', 'It nibbles the acacia trees from above.');
+            insert into article_tags values (3, 1);
+            insert into logbook values (1, 'The submarine dives below the harbour quietly.');
+            """
+        )
+    return index_of(path, tmp_path / "index.db")
+
+
+# --- what may not be seen, cannot be looked at or has no key -------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_rows_of_a_source_that_is_being_removed_are_still_hidden(
+    make_datasette: MakeDatasette, own: World, embedder: Meanings
+) -> None:
+    """Whose table is private is not found by words in what is left of them in the index."""
+    own.change("update source set is_leaving = 1 where kind = 'rows'", file="library")
+    config = configured(databases={"knowledge": {"tables": {"records": ROOT}}})
+    datasette = make_datasette(*own, config=config)
+    assert titles(await ask(datasette, "index", PARKING, mode="lexical")) == []
+    root = actor_cookie(datasette, "root")
+    assert titles(await ask(datasette, "index", PARKING, root, mode="lexical")) == [BICYCLES]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("kind", ["NUL", "loop"])
+async def test_an_origin_that_cannot_be_resolved_fails_no_recall(
+    make_datasette: MakeDatasette, own: World, embedder: Meanings, kind: str
+) -> None:
+    """Everything else is found wherever it is asked for, by all layers."""
+    loop = own.library.with_name("loop.db")
+    loop.symlink_to(loop)
+    origin = str(loop) if kind == "loop" else "/nowhere/with\x00in.db"
+    own.change(
+        "insert into source (name, kind, origin, added_at) values ('odd', 'rows', ?, '2026')",
+        origin,
+        file="library",
+    )
+    own.change(
+        "insert into index_version (source_id, signature, state, started_at)"
+        " select id, 'x', 'live', '2026' from source where name = 'odd'",
+        file="library",
+    )
+    datasette = make_datasette(*own, config=configured())
+    for database in EVERYWHERE:
+        answer = await ask(datasette, database, PARKING)
+        assert (titles(answer), answer["warnings"]) == ([BICYCLES, AUTOMOBILE], [])
+
+
+@pytest.mark.asyncio
+async def test_a_row_without_a_key_is_never_served_as_another_row(
+    make_datasette: MakeDatasette, articles: World, embedder: Meanings
+) -> None:
+    """Its rowid is not taken for the key of the row that has the same number."""
+    datasette = make_datasette(*articles, config=configured())
+    for database, found in (("knowledge", []), ("index", ["The giraffe"])):
+        assert titles(await ask(datasette, database, "giraffe acacia")) == found
+    assert "The walrus" not in titles(await ask(datasette, None, "giraffe acacia"))
+    articles.change("delete from articles where id is null")
+    for database in EVERYWHERE:
+        assert titles(await ask(datasette, database, "giraffe acacia")) == []
+
+
+@pytest.mark.asyncio
+async def test_rows_that_have_no_tags_are_found_among_all_databases(
+    make_datasette: MakeDatasette, articles: World, embedder: Meanings
+) -> None:
+    """The index finds what their own database has no way to, and tagged rows are found once."""
+    datasette = make_datasette(*articles, config=configured())
+    (row,) = (await ask(datasette, None, "submarine harbour"))["rows"]
+    assert row["database"] == "index"
+    assert "lexical" in layer_names(row)
+    (row,) = (await ask(datasette, None, "walrus shore"))["rows"]
+    assert (row["database"], row["title"]) == ("knowledge", "The walrus")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_of_two_indexes_the_one_that_holds_more_is_asked(
+    make_datasette: MakeDatasette, own: World, embedder: Meanings, is_first: bool
+) -> None:
+    """In whatever order they are served."""
+    small = own.library.with_name("small.db")
+    index_of(own.knowledge, small, ["observations"])
+    indexes = [small, own.library] if is_first else [own.library, small]
+    datasette = make_datasette(own.knowledge, *indexes, config=configured())
+    answer = await ask(datasette, "knowledge", PARKING)
+    assert (titles(answer), answer["warnings"]) == ([BICYCLES, AUTOMOBILE], [])
+
+
+# --- embedders -----------------------------------------------------------------------------------
+
+
+def test_an_embedder_that_is_not_known_is_not_remembered(tmp_path: Path) -> None:
+    """The run ends with one line and exit code 1, and the index keeps the embedder that it had."""
+    index = tmp_path / "index.db"
+    good("index", "add", "folder", tmp_path, "--to", index)
+    with closing(Store(index)) as store:
+        store.set_setting("embedder", "wordllama")
+    result = invoke("index", "run", index, "--embedder", "typo")
+    assert result.exit_code == 1
+    assert "There is no embedder named 'typo'" in result.stderr
+    with closing(Store(index)) as store:
+        assert store.setting("embedder") == "wordllama"
+
+
+@pytest.mark.asyncio
+async def test_old_vectors_are_searched_while_another_embedder_makes_new_ones(
+    make_datasette: MakeDatasette, own: World, embedder: Meanings
+) -> None:
+    """With the embedder that they are of; the other one is not asked."""
+    others = Meanings("others")
+    with closing(Store(own.library, FakeClock())) as store:
+        names = {each.identity.name: each.name for each in (embedder, others)}
+        store.set_setting("embedder_names", names)
+        store.set_setting("embedder", "others")
+        with reading(store.conn) as reader:
+            assert embedder_name(reader) == "meanings"
+    with registered(others):
+        datasette = make_datasette(*own, config=configured())
+        for database in EVERYWHERE:
+            answer = await ask(datasette, database, PARKING)
+            assert (titles(answer), answer["warnings"]) == ([BICYCLES, AUTOMOBILE], [])
+    assert embedder.questions
+    assert others.asked == []
+
+
+class Panic(BaseException):
+    """As what a library written in Rust raises: no `Exception`."""
+
+
+def panicking(text: str) -> Any:
+    raise Panic("index out of bounds")
+
+
+@pytest.mark.asyncio
+async def test_a_panic_of_an_embedder_costs_its_layer_alone(
+    make_datasette: MakeDatasette, own: World, embedder: Meanings
+) -> None:
+    """The answer comes by words and says what was raised."""
+    embedder.answer = panicking
+    datasette = make_datasette(*own, config=configured())
+    for database in EVERYWHERE:
+        answer = await ask(datasette, database, PARKING)
+        assert titles(answer) == [BICYCLES]
+        (reason,) = reasons(answer)
+        assert "Panic: index out of bounds" in reason
+
+
+class Halved(Meanings):
+    """An embedder of whose installation a part is gone."""
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        raise OSError("the weights are gone")
+
+    @identity.setter
+    def identity(self, identity: EmbedderIdentity) -> None:
+        pass
+
+
+@pytest.mark.asyncio
+async def test_an_embedder_without_an_identity_is_a_warning(
+    make_datasette: MakeDatasette, own: World
+) -> None:
+    """The answer comes by words and says what is wrong with the embedder."""
+    with registered(Halved()):
+        datasette = make_datasette(*own, config=configured())
+        for database in EVERYWHERE:
+            answer = await ask(datasette, database, PARKING)
+            assert titles(answer) == [BICYCLES]
+            (reason,) = reasons(answer)
+            assert "the weights are gone" in reason
+
+
+# --- how much is found, and what of it holds -----------------------------------------------------
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("with_index", [True, False])
+async def test_a_project_narrows_to_no_more_than_a_layer_gives(
+    make_datasette: MakeDatasette, own: World, embedder: Meanings, with_index: bool
+) -> None:
+    """Twenty items, though many more of the project have the words."""
+    files = own if with_index else [own.knowledge]
+    datasette = make_datasette(*files, config=configured())
+    answer = await ask(
+        datasette, "knowledge", "weight", mode="lexical", project="Diary", _size="100"
+    )
+    assert len(answer["rows"]) == answer["total"] == 20
+
+
+@pytest.mark.asyncio
+async def test_concepts_have_the_same_totals_in_every_mode(
+    make_datasette: MakeDatasette, own: World, embedder: Meanings
+) -> None:
+    """Also in those that show nothing of what they are tagged to."""
+    datasette = make_datasette(*own, config=configured())
+    for database in EVERYWHERE:
+        totals = [
+            [
+                (concept["name"], concept["total"])
+                for concept in (await ask(datasette, database, "Remarks and Hall", mode=mode))[
+                    "concepts"
+                ]
+            ]
+            for mode in ("concept", "auto", "lexical", "semantic")
+        ]
+        assert totals == [totals[0]] * 4
+        assert sorted(name for name, total in totals[0] if total) == ["Hall", "Remarks"]
+
+
+@pytest.mark.parametrize("blank", ["\t", "\n", "\r", " ", "\u00a0"])
+def test_blanks_around_a_status_do_not_matter(blank: str) -> None:
+    """What was rejected holds no longer, also where somebody typed more than the word."""
+    with closing(knowledge.create()) as conn:
+        for status in ("accepted", "rejected"):
+            knowledge.add_record(conn, status, status=f"{blank}{status}{blank}{blank}")
+        with reading(conn) as reader:
+            (records,) = [s for s in read_mapping(reader).sources if s.item_table == "records"]
+        sql = f"select i.title from {records.item_table} i where {active_sql(records)}"
+        assert conn.execute(sql).fetchall() == [("accepted",)]
+
+
+def superseding(conn: sqlite3.Connection) -> None:
+    """A record in place of another one, both accepted."""
+    old = knowledge.add_record(conn, "The old hall", "It has one door.", concepts=["Hall"])
+    new = knowledge.add_record(conn, "The new hall", "It has two doors.", concepts=["Hall"])
+    knowledge.supersede_record(conn, new, old)
+
+
+@pytest.mark.asyncio
+async def test_a_row_in_an_index_that_was_superseded_is_shown_as_such(
+    make_datasette: MakeDatasette, tmp_path: Path, embedder: Meanings
+) -> None:
+    """Though its own status says nothing of the relation to another one."""
+    world = build(tmp_path, superseding)
+    datasette = make_datasette(*world, config=configured())
+    answer = await ask(datasette, "index", "Hall", mode="concept")
+    statuses = {row["title"]: row["status"] for row in answer["rows"]}
+    assert statuses["The old hall"] == "superseded"
+    assert statuses["The new hall"] == "accepted"
