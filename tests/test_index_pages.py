@@ -561,7 +561,7 @@ async def test_the_sources_of_an_index_say_how_they_are(
     assert "1 indexed, 0 unchanged, 1 skipped, 0 failed, 0 removed" in source.words
     assert "1 document skipped" in source.words
     assert "empty.md" in source.words
-    assert "Index built for 1|none" in source.words
+    assert "Index built for 2|none" in source.words
     assert page.all("form") == []
     for link in page.links():
         assert (await datasette.client.get(link)).status_code == 200
