@@ -14,6 +14,7 @@ from datasette.app import Datasette
 import browser
 import hostile
 import visits
+from datasette_concept_recall.reconciling import Reconciler
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
@@ -65,6 +66,23 @@ def file_bytes(path: Path) -> dict[str, bytes]:
     """The bytes of a database file and of the log beside it."""
     files = [path, path.with_name(path.name + "-wal")]
     return {file.name: file.read_bytes() for file in files if file.exists()}
+
+
+@pytest.fixture(autouse=True)
+def stopped_reconcilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ends what keeps fallbacks in line: no such thread outlives the test that began it."""
+    begun: list[Reconciler] = []
+    start = Reconciler.start
+
+    def remembered(reconciler: Reconciler) -> None:
+        begun.append(reconciler)
+        start(reconciler)
+
+    monkeypatch.setattr(Reconciler, "start", remembered)
+    yield
+    for reconciler in begun:
+        reconciler.stop()
+        reconciler._thread.join(10)
 
 
 @pytest.fixture(scope="session")

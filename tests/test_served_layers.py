@@ -183,25 +183,6 @@ def build(
     return world
 
 
-@pytest.fixture(autouse=True)
-def stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ends what keeps fallbacks in line: no thread outlives the test that began it."""
-    begun: list[Reconciler] = []
-    start = Reconciler.start
-
-    def remembered(reconciler: Reconciler) -> None:
-        begun.append(reconciler)
-        start(reconciler)
-
-    monkeypatch.setattr(Reconciler, "start", remembered)
-    yield
-    for reconciler in begun:
-        reconciler.stop()
-    for thread in threading.enumerate():
-        if thread.name == "concept-recall-reconcile":
-            thread.join(10)
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     """One that no test changes."""
