@@ -209,9 +209,9 @@ def asked(index: sqlite3.Connection, text: str) -> list[int]:
     question = question_of(text)
     with reading(index) as reader:
         found = search_index(reader, question, Within(), 10)
-        chunks = admitted(reader, question)
-        assert admitted(reader, question, chunks) == chunks
-        words = words_of_chunks(reader, question, chunks)
+        chunks = admitted(reader, question, Within())
+        assert admitted(reader, question, Within(), chunks) == chunks
+        words = words_of_chunks(reader, question, Within(), chunks)
     assert {each.chunk for each in found} == set(chunks) == set(words)
     return [each.document for each in found]
 
