@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from datasette.utils import sqlite_timelimit
 
 from . import compat
 from .instances import vocabulary_for
@@ -12,6 +15,33 @@ from .mapping import Mapping
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
+
+
+T = TypeVar("T")
+
+
+async def in_time(
+    datasette: Datasette,
+    database: str,
+    reader: Callable[[sqlite3.Connection], T],
+    extra_ms: int = 0,
+) -> T:
+    """What a function reads from a database, in one trip to a thread, under Datasette's time limit
+    and ``extra_ms``. Raises whatever the function does, and `KeyError` for no such database; see
+    `was_interrupted`."""
+    limit = datasette.setting("sql_time_limit_ms") + extra_ms
+
+    def trip(conn: sqlite3.Connection) -> T:
+        with sqlite_timelimit(conn, limit):
+            return reader(conn)
+
+    found: T = await datasette.get_database(database).execute_fn(trip)
+    return found
+
+
+def was_interrupted(error: Exception) -> bool:
+    """Whether it was a time limit that ended a query."""
+    return isinstance(error, sqlite3.OperationalError) and "interrupted" in str(error)
 
 
 async def current_mapping(datasette: Datasette, database: str) -> Mapping:

@@ -15,7 +15,6 @@ from traceback import print_exc
 from typing import TYPE_CHECKING, TypeVar
 
 from datasette import Forbidden, NotFound
-from datasette.utils import sqlite_timelimit
 
 from . import access, compat, layering
 from .errors import RecallError, UnknownProject
@@ -157,21 +156,18 @@ async def _trip(
 ) -> T | Mapping:
     """What is read; the mapping instead when it is not as it was."""
     vocabulary = vocabulary_for(datasette, sight.database)
-    limit = datasette.setting("sql_time_limit_ms") + extra_ms
     _check_is_there(datasette, sight.database)
 
-    def trip(conn: sqlite3.Connection) -> T | Mapping:
-        with sqlite_timelimit(conn, limit):
-            now = vocabulary.mapping(conn)
-            return now if now.tables != sight.mapping.tables else reader(conn, sight)
+    def checked(conn: sqlite3.Connection) -> T | Mapping:
+        now = vocabulary.mapping(conn)
+        return now if now.tables != sight.mapping.tables else reader(conn, sight)
 
     try:
-        found: T | Mapping = await datasette.get_database(sight.database).execute_fn(trip)
+        return await access.in_time(datasette, sight.database, checked, extra_ms)
     except sqlite3.OperationalError as error:
-        if "interrupted" not in str(error):
+        if not access.was_interrupted(error):
             raise
         raise TookTooLong from error
-    return found
 
 
 async def read_each(

@@ -16,8 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from datasette.utils import sqlite_timelimit
-
 from . import access, compat
 from .deadlines import TooLate
 from .fallbacks import SemanticFallback
@@ -136,18 +134,11 @@ async def _trip(
     datasette: Datasette, database: str, reader: Callable[[sqlite3.Connection], T]
 ) -> T | str:
     """What a function reads from a database under the time limit, or why it could not."""
-    limit = datasette.setting("sql_time_limit_ms")
-
-    def trip(conn: sqlite3.Connection) -> T:
-        with sqlite_timelimit(conn, limit):
-            return reader(conn)
-
     try:
-        found: T = await datasette.get_database(database).execute_fn(trip)
+        return await access.in_time(datasette, database, reader)
     except (sqlite3.Error, KeyError) as error:
-        why = "took too long" if "interrupted" in str(error) else f"failed ({error})"
+        why = "took too long" if access.was_interrupted(error) else f"failed ({error})"
         return f"Searching the words in {database} {why}, so only concepts were found."
-    return found
 
 
 # --- in an index, among its own documents --------------------------------------------------------

@@ -11,9 +11,9 @@ from traceback import print_exc
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from datasette import Forbidden, NotFound, Response
-from datasette.utils import add_cors_headers, sqlite_timelimit, tilde_decode
+from datasette.utils import add_cors_headers, tilde_decode
 
-from . import asking, page
+from . import access, asking, page
 from .errors import RecallError, TextTooLong, UnknownProject
 from .parameters import Parameters, read_parameters
 from .presenting import (
@@ -155,19 +155,12 @@ async def read_in_time(
 
     Raises `ReadingTookTooLong`, and whatever the function raises.
     """
-    limit = datasette.setting("sql_time_limit_ms")
-
-    def trip(conn: sqlite3.Connection) -> T:
-        with sqlite_timelimit(conn, limit):
-            return reader(conn)
-
     try:
-        found: T = await datasette.get_database(database).execute_fn(trip)
+        return await access.in_time(datasette, database, reader)
     except sqlite3.OperationalError as error:
-        if "interrupted" not in str(error):
+        if not access.was_interrupted(error):
             raise
         raise ReadingTookTooLong from error
-    return found
 
 
 async def _respond(
