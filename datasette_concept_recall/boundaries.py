@@ -33,6 +33,9 @@ is_no_space = re.compile(f"[{_NO_SPACE}]").match
 _is_hangul = re.compile(f"[{_HANGUL}]").match
 
 
+_BEYOND_ASCII = "\x80"
+
+
 def is_word(character: str) -> bool:
     """Letter, decimal digit, underscore or combining mark, of any script."""
     return (
@@ -45,14 +48,22 @@ def is_word(character: str) -> bool:
 
 def glued_before(before: str, first: str) -> bool:
     """Whether ``before`` belongs to the word that the mention's first character begins."""
-    if not is_word(before) or is_no_space(before) or is_no_space(first):
+    if not is_word(before):
+        return False
+    if before < _BEYOND_ASCII and first < _BEYOND_ASCII:  # the common case, made cheap
+        return True
+    if is_no_space(before) or is_no_space(first):
         return False
     return not _is_hangul(before) or _is_hangul(first) is not None
 
 
 def glued_after(last: str, after: str) -> bool:
     """Whether ``after`` belongs to the word that the mention's last character ends."""
-    if not is_word(after) or is_no_space(after):
+    if not is_word(after):
+        return False
+    if last < _BEYOND_ASCII and after < _BEYOND_ASCII:
+        return True
+    if is_no_space(after):
         return False
     if category(after)[0] == "M":  # a mark belongs to the character before it, whatever that is
         return True

@@ -55,11 +55,11 @@ def _word_spans(word: str, text: str) -> Iterator[tuple[int, int]]:
         return (
             (start, end) for start, end, _ in ConceptMatcher([name])._scan(canonical_name(text))
         )
-    return _spans(name, canonical_name(text) if " " in name else fold(text))
+    return spans(name, canonical_name(text) if " " in name else fold(text))
 
 
-def _spans(name: str, folded: str) -> Iterator[tuple[int, int]]:
-    """The accepted mentions of one canonical name, in order."""
+def spans(name: str, folded: str) -> Iterator[tuple[int, int]]:
+    """The accepted mentions of one canonical name in a canonical text, in order, as offsets."""
     start = folded.find(name)
     while start >= 0:
         end = start + len(name)
@@ -165,13 +165,17 @@ class ConceptMatcher:
         found = Counter(name for _, _, name in self._scan(canonical_name(text)))
         return {s: n for name, n in found.items() for s in _as_tuple(self._spellings[name])}
 
-    def mentions(self, text: str) -> list[ConceptMention]:
-        """Every mention, by start, then end, then concept; offsets are into ``text`` itself.
+    def mentions(self, text: str, *, at_least: int = 1) -> list[ConceptMention]:
+        """Every mention, by start, then end, then concept, of the names that are mentioned so many
+        times or more; offsets are into ``text`` itself.
 
         A mention that begins or ends inside a character that folding splits (``ß``) or joins
         (``e`` and an accent) covers that character whole.
         """
         found = list(self._scan(canonical_name(text))) if self._spellings else []
+        if at_least > 1:
+            often = Counter(name for _, _, name in found)
+            found = [each for each in found if often[each[2]] >= at_least]
         if not found:
             return []
         locate = Locator(text)
@@ -189,7 +193,7 @@ class ConceptMatcher:
         """
         if self._one_by_one:
             for name in self._spellings:
-                for start, end in islice(_spans(name, folded), 1 if once else None):
+                for start, end in islice(spans(name, folded), 1 if once else None):
                     yield start, end, name
             return
         atoms = cut(folded)
@@ -229,7 +233,7 @@ class ConceptMatcher:
         if long_names:
             for position in self._automaton.occurring(atoms):
                 name = self._long_names[position]
-                for start, end in islice(_spans(name, folded), 1 if once else None):
+                for start, end in islice(spans(name, folded), 1 if once else None):
                     yield start, end, name
 
 

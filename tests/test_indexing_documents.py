@@ -16,7 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasette_concept_recall.errors import RecallError
-from datasette_concept_recall.indexing import document_run, ids, source_run
+from datasette_concept_recall.indexing import (
+    document_concepts,
+    document_run,
+    document_text,
+    ids,
+    source_run,
+)
 from datasette_concept_recall.indexing.embedding import EmbedderFailure
 from datasette_concept_recall.indexing.kinds import FolderIndexer
 from datasette_concept_recall.indexing.models import Entry, Extracted, Opened, Segment
@@ -340,7 +346,7 @@ def with_v1_beside(store: Store, source: SourceRow, folder: Path) -> Path:
 
 def _while_reading(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Does something once between the second and the third segment of a text."""
-    real = document_run.sanitised
+    real = document_text.sanitised
 
     def sanitised(segments: Any, report: Any) -> Iterator[Segment]:
         yield from real(segments, report)
@@ -348,7 +354,7 @@ def _while_reading(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -
             acts.pop()()
 
     acts = [act]
-    monkeypatch.setattr(document_run, "sanitised", sanitised)
+    monkeypatch.setattr(document_text, "sanitised", sanitised)
 
 
 def test_a_renamed_file_is_found_again_by_its_content(
@@ -580,7 +586,7 @@ def test_an_error_of_the_filter_lets_no_text_pass(
         yield
 
     write_note(folder, "a.md", "A note.")
-    monkeypatch.setattr(document_run, "sanitised", broken)
+    monkeypatch.setattr(document_text, "sanitised", broken)
     run(store, source)
     assert live_texts(store) == []
     assert store.rows("select code from failure") == [("filter",)]
@@ -839,8 +845,8 @@ def test_a_listed_file_tells_its_name_its_size_and_when_it_was_written(folder: P
 def test_a_source_that_did_not_change_is_listed_and_nothing_else(
     store: Store, source: SourceRow, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its files are not opened, no more is loaded of it than fingerprints, and no document, chunk
-    or vector is written."""
+    """Its files are not opened, nothing of its documents is loaded, and no document, chunk or
+    vector is written."""
     for n in range(20):
         write_note(folder, f"{n}.md", f"Note {n}.")
     run(store, source)
@@ -1043,7 +1049,7 @@ def test_a_document_of_endless_text_is_too_large(
     store: Store, source: SourceRow, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that unpacks to more than anybody wrote is left alone."""
-    monkeypatch.setattr(document_run, "LARGEST_TEXT", 100)
+    monkeypatch.setattr(document_text, "LARGEST_TEXT", 100)
     write_note(folder, "a.md", "words " * 50)
     write_note(folder, "b.md", "Few words.")
     run(store, source)
@@ -1055,7 +1061,7 @@ def test_a_list_of_words_is_no_tagging(
     store: Store, source: SourceRow, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of all that a document names only the first names are taken."""
-    monkeypatch.setattr(document_run, "MOST_NAMES", 3)
+    monkeypatch.setattr(document_concepts, "MOST_NAMES", 3)
     write_note(folder, "a.md", " ".join(f"#tag{n}x" for n in range(50)) + " #tag0x")
     run(store, source)
     names = [name for (name,) in store.rows("select name from concept order by id")]

@@ -38,12 +38,14 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempt:
-    """A generation that grows. ``has_vectors`` tells that vectors of it are stored already."""
+    """A generation that grows. ``is_first`` tells that nothing else is stored of its document,
+    ``has_vectors`` that an earlier attempt left vectors of it."""
 
     id: int
     document_id: int
     version_id: int
-    has_vectors: bool
+    is_first: bool = False
+    has_vectors: bool = False
 
 
 class Piece(NamedTuple):
@@ -71,26 +73,33 @@ class Documents:
         self.store = store
         self._carried, self._troubles = Carried(store), Troubles(store)
 
-    def fingerprints(self, version: Version) -> dict[bytes, str | None]:
-        """Of every document of a source by key the fingerprint that one version of its index has:
-        None where that alone does not say that there is nothing to do for it.
+    def listing(self, version: Version) -> bytes | None:
+        """The digest of the listing with which a version is in line: None where a run has to see
+        what there is to do. The database forgets it when something is written."""
+        ((digest,),) = self.store.rows(
+            "select listing from index_version where id = ?", version.id
+        ) or [(None,)]
+        return digest
 
-        What takes less than `known`, since it is asked of sources in which nothing changed.
-        """
-        return dict(
+    def note_listing(self, version: Version, digest: bytes) -> None:
+        """That nothing is left to do for a version as long as its source is listed like this."""
+        with self.store.writing() as conn:
+            conn.execute("update index_version set listing = ? where id = ?", [digest, version.id])
+
+    def latest(self) -> int:
+        """The largest number of a document."""
+        ((latest,),) = self.store.rows("select coalesce(max(id), 0) from document")
+        return int(latest)
+
+    def has_orphans(self, source_id: int) -> bool:
+        """Whether documents of a source have no place any more, or may be gone."""
+        return bool(
             self.store.rows(
-                "select d.key, case when d.is_unverified or d.orphaned_in then null"
-                " else g.fingerprint end from document d left join generation g"
-                " on g.document_id = d.id and g.version_id = ? and g.is_complete = 1"
-                " where d.source_id = ?",
-                version.id,
-                version.source_id,
+                "select 1 from document where source_id = ?"
+                " and (orphaned_in is not null or is_unverified) limit 1",
+                source_id,
             )
         )
-
-    def is_whole(self, version: Version) -> bool:
-        """Whether nothing is left of attempts in a version, and no chunk of it lacks a vector."""
-        return not (self._leftovers(version) or self._bare(version))
 
     def known(self, version: Version) -> dict[bytes, Known]:
         """Every document of a source by key, as one version of its index has it."""
@@ -137,12 +146,16 @@ class Documents:
         being taken over by their text.
         """
         with self.store.writing() as conn:
-            document_id = self._document(version.source_id, entry, kind)
-            row = conn.execute(
-                "select id from generation where document_id = ? and version_id = ?"
-                " and not is_complete",
-                [document_id, version.id],
-            ).fetchone()
+            document_id, is_new = self._document(version.source_id, entry, kind)
+            row = (
+                None
+                if is_new
+                else conn.execute(
+                    "select id from generation where document_id = ? and version_id = ?"
+                    " and not is_complete",
+                    [document_id, version.id],
+                ).fetchone()
+            )
             if row:
                 conn.execute(
                     "update generation set fingerprint = ?, content_hash = ?, size = ?"
@@ -156,28 +169,29 @@ class Documents:
                     " where c.generation_id = ?)",
                     [row[0]],
                 ).fetchone()
-                return Attempt(row[0], document_id, version.id, bool(stored[0]))
+                return Attempt(row[0], document_id, version.id, has_vectors=bool(stored[0]))
             cursor = conn.execute(
                 "insert into generation (document_id, version_id, fingerprint, content_hash, size,"
                 " started_at) values (?, ?, ?, ?, ?, ?)",
                 [document_id, version.id, entry.fingerprint, content_hash, entry.size,
                  self.store.now()],
             )  # fmt: skip
-        return Attempt(cursor.lastrowid or 0, document_id, version.id, False)
+        return Attempt(cursor.lastrowid or 0, document_id, version.id, is_first=is_new)
 
-    def _document(self, source_id: int, entry: Entry, kind: str) -> int:
+    def _document(self, source_id: int, entry: Entry, kind: str) -> tuple[int, bool]:
+        """The number of a document, and whether it is a new one."""
         conn = self.store.conn
         row = conn.execute(
             "select id from document where source_id = ? and key = ?", [source_id, entry.key]
         ).fetchone()
         if row:
-            return int(row[0])
+            return int(row[0]), False
         cursor = conn.execute(
             "insert into document (source_id, key, title, kind, path, created_at)"
             " values (?, ?, ?, ?, ?, ?)",
             [source_id, entry.key, entry.title, kind, entry.path, entry.created_at],
         )
-        return cursor.lastrowid or 0
+        return cursor.lastrowid or 0, True
 
     def stored_vectors(
         self, document_id: int, embedder: str, hashes: Sequence[bytes]
@@ -285,11 +299,11 @@ class Documents:
         ``concepts`` are names with the positions of the chunks that carry them.
         """
         with self.store.writing() as conn:
-            conn.execute("delete from chunk where generation_id = ? and position < 0", [attempt.id])
+            if not attempt.is_first:
+                self._make_way(attempt, version)
             ((count,),) = conn.execute(
                 "select count(*) from chunk where generation_id = ?", [attempt.id]
             ).fetchall()
-            self._drop(attempt.document_id, version.id, complete=True)
             conn.execute(
                 "update generation set is_complete = 1, chunk_count = ? where id = ?",
                 [count, attempt.id],
@@ -300,10 +314,19 @@ class Documents:
                 [[attempt.id, *redaction] for redaction in redactions],
             )
             self._describe(attempt.document_id, entry, title, kind, as_json(record))
+            self._locate(attempt.document_id, entry.locations)
             self._name(attempt.document_id, record)
             if version.state == "live":
                 self._show(attempt.document_id, attempt.id, count)
             self._troubles.forget(version.source_id, entry.key)
+
+    def _make_way(self, attempt: Attempt, version: Version) -> None:
+        """Removes what an attempt takes the place of, and what an earlier one left in it."""
+        conn, document_id = self.store.conn, attempt.document_id
+        conn.execute("delete from chunk where generation_id = ? and position < 0", [attempt.id])
+        self._drop(document_id, version.id, complete=True)
+        conn.execute("delete from document_name where document_id = ?", [document_id])
+        conn.execute("delete from location where document_id = ?", [document_id])
 
     def _drop(self, document_id: int, version_id: int, *, complete: bool) -> None:
         self.store.conn.execute(
@@ -333,13 +356,11 @@ class Documents:
                 *(entry.created_at, entry.item_table, entry.is_active, record, document_id),
             ],
         )
-        self._locate(document_id, entry.locations)
 
     def _name(self, document_id: int, record: RecordText) -> None:
         """Notes by which names a question may call what a document is about."""
         conn = self.store.conn
         words = {in_words(name) for name in names_of(record)}
-        conn.execute("delete from document_name where document_id = ?", [document_id])
         conn.executemany(
             "insert into document_name (document_id, name) values (?, ?)",
             [
@@ -350,9 +371,7 @@ class Documents:
         )
 
     def _locate(self, document_id: int, locations: Sequence[Location]) -> None:
-        conn = self.store.conn
-        conn.execute("delete from location where document_id = ?", [document_id])
-        conn.executemany(
+        self.store.conn.executemany(
             "insert or ignore into location (document_id, folder, position, flags)"
             " values (?, ?, ?, ?)",
             [[document_id, *location] for location in locations],
@@ -392,6 +411,7 @@ class Documents:
                 ],
             )
             self._drop(known.document_id, version.id, complete=False)
+            conn.execute("delete from location where document_id = ?", [known.document_id])
             self._locate(known.document_id, entry.locations)
             self._troubles.forget(version.source_id, entry.key)
 
@@ -410,6 +430,7 @@ class Documents:
         conn.execute(
             "update document set record = ? where id = ?", [as_json(record), known.document_id]
         )
+        conn.execute("delete from document_name where document_id = ?", [known.document_id])
         self._name(known.document_id, record)
         conn.execute(
             "update chunk set subject = ? where generation_id = ?",

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 
 from ..errors import RecallError
 from ..folding import canonical_name
-from ..matching import ConceptMatcher, can_match
+from ..matching import ConceptMatcher, can_match, spans
 from ..opening import opened
 from ..pieces import joined
 from ..vocabulary import stored_names
 from .carried import Carried
-from .document_run import positions_of
+from .document_concepts import positions_of
 from .links import mentioned
 from .store import SourceRow, Store
 
@@ -74,9 +75,14 @@ _FEW = 50
 def _found(carried: Carried, document_id: int, names: dict[str, str]) -> dict[str, list[int]]:
     """Which of the names, given with their canonical form, a document mentions often enough, with
     the positions of its chunks."""
-    text, spans = joined(carried.chunks_of(document_id))
+    text, places = joined(carried.chunks_of(document_id))
     likely = list(names)
     if len(names) <= _FEW:
         folded = canonical_name(text)
-        likely = [name for name, canonical in names.items() if folded.count(canonical) > 1]
-    return positions_of(mentioned(text, ConceptMatcher(likely)), spans) if likely else {}
+        likely = [name for name, canonical in names.items() if _is_there_twice(canonical, folded)]
+    return positions_of(mentioned(text, ConceptMatcher(likely)), places) if likely else {}
+
+
+def _is_there_twice(canonical: str, folded: str) -> bool:
+    """Whether a text mentions a name twice; most in which it merely occurs are told quickly."""
+    return folded.count(canonical) > 1 and any(islice(spans(canonical, folded), 1, None))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator
 from itertools import takewhile
 from typing import Literal, NamedTuple
@@ -58,9 +57,8 @@ def mentioned(
     Names come in the order of their first mentions; code, comments, addresses and the tags of
     HTML do not count.
     """
-    mentions = _outside_addresses(text, matcher.mentions(text))
-    often = Counter(mention.concept for mention in mentions)
-    if not any(count >= at_least for count in often.values()):
+    mentions = _outside_addresses(text, matcher.mentions(text, at_least=at_least))
+    if not mentions:
         return {}
     visible = _visible(text)
     since, upto = next(visible)

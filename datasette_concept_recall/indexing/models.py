@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from ..rendering import RecordText
@@ -13,6 +15,10 @@ Unit = Literal["page", "slide", "row", "line"]
 
 Strategy = Literal["markdown", "plain", "rows"]
 """How a text is cut: along its headings, along its lines, or between its rows."""
+
+
+Kind = Literal["note", "file", "mail", "row"]
+"""What recall calls a document."""
 
 
 def storable(text: str) -> str:
@@ -118,7 +124,7 @@ class Opened:
     ``record`` what is known of it besides its text."""
 
     content_hash: str
-    kind: Literal["note", "file", "mail", "row"]
+    kind: Kind
     extract: Callable[[], Extracted]
     tags: tuple[str, ...] = ()
     record: RecordText | None = None
@@ -130,8 +136,20 @@ class Listing:
 
     ``unverified`` are keys, or with ``/`` or ``:`` at the end what keys begin with, whose documents
     could not be looked for: they are kept as they are. ``problems`` says why, a sentence each.
+    ``digest`` is the same for two listings only where nothing differs of which a run would take
+    notice; where a source makes none, it is made of the entries.
     """
 
-    entries: list[Entry]
+    entries: Sequence[Entry]
     unverified: tuple[bytes, ...] = ()
     problems: tuple[str, ...] = ()
+    digest: bytes = b""
+
+    def __post_init__(self) -> None:
+        if not self.digest:
+            digest, rest = blake2b(digest_size=16), iter(self.entries)
+            while some := [
+                (each.key, each.fingerprint, each.locations) for each in islice(rest, 1_000)
+            ]:
+                digest.update(repr(some).encode())
+            object.__setattr__(self, "digest", digest.digest())

@@ -11,7 +11,7 @@ from .documents import Documents, Known
 from .embedding import EmbedderFailure
 from .failures import DocumentFailure, SourceUnreachable, Unusable
 from .marker import Left, Marker, is_left
-from .models import Entry
+from .models import Entry, Listing
 from .passes import Outcome, Pass, Share
 from .store import Counts, SourceRow, Store
 from .troubles import Skip, Troubles
@@ -64,18 +64,28 @@ class SourceRun:
 
         Raises `SourceUnreachable` when it cannot be listed, and `StoreUnavailable`.
         """
-        # What is there is asked before the listing, so that what others add meanwhile is not gone.
-        stored = self.documents.fingerprints(self.version)
+        # What others add while it is listed is not gone.
+        latest = self.documents.latest()
         listing = reader.listing()
         self.share.begin()
         self.problems += listing.problems
-        entries = {entry.key: entry for entry in listing.entries}
-        self.counts.known = len(entries)
-        if self._is_as_stored(entries, stored):
-            self.counts.unchanged = self.counts.done = len(entries)
+        self.counts.known = len(listing.entries)
+        if self._is_as_listed(listing):
+            self.counts.done = self.counts.known
+            self.counts.skipped = self.troubles.count_skips(self.source.id)
+            self.counts.unchanged = self.counts.known - self.counts.skipped
             return Outcome.DONE
+        outcome = self._bring_in_line(reader, listing, latest)
+        if outcome is Outcome.DONE and self._has_settled(listing):
+            self.documents.note_listing(self.version, listing.digest)
+        return outcome
+
+    def _bring_in_line(self, reader: Reader, listing: Listing, latest: int) -> Outcome:
+        entries = {entry.key: entry for entry in listing.entries}
         known = {
-            key: each for key, each in self.documents.known(self.version).items() if key in stored
+            key: each
+            for key, each in self.documents.known(self.version).items()
+            if each.document_id <= latest
         }
         if not entries and known and self.source.approved_removals != len(known):
             self.store.hold_removals(self.source.id, len(known))
@@ -106,18 +116,20 @@ class SourceRun:
         finally:
             marker.close()
 
-    def _is_as_stored(self, entries: dict[bytes, Entry], stored: dict[bytes, str | None]) -> bool:
-        """Whether every document is as it is stored and nothing else is to be done: the quick way
-        through a source in which nothing changed."""
-        source_id = self.source.id
+    def _is_as_listed(self, listing: Listing) -> bool:
+        """Whether everything is listed as it was when nothing was left to do, and nothing was
+        written since: the quick way through a source in which nothing changed."""
         return (
-            stored == {key: entry.fingerprint for key, entry in entries.items()}
+            self.documents.listing(self.version) == listing.digest
             and not (self.pass_.verify or self.pass_.failed or self.source.held_removals)
-            and not any(entry.locations for entry in entries.values())
-            and not (self.troubles.skips(source_id) or self.troubles.failed(source_id))
-            and self.documents.is_whole(self.version)
+            and not any(map(_is_installed, self.troubles.extras(self.source.id)))
             and not is_left(self.store.path)
         )
+
+    def _has_settled(self, listing: Listing) -> bool:
+        """Whether after a run that got through everything the next one would have nothing to do if
+        it found the same listing."""
+        return not (listing.unverified or self.documents.has_orphans(self.source.id))
 
     def _blame(self, left: Left | None, entries: dict[bytes, Entry]) -> None:
         """A document whose reading ended a process is read last, and after another time no more."""
@@ -223,8 +235,10 @@ class SourceRun:
             if not self._is_due(entry, stored, skips.get(entry.key)):
                 continue
             if self.tools.stop():
+                self._write(run)
                 return Outcome.MORE_TO_DO
             if not self.share.allows_another():
+                self._write(run)
                 return self._used_up()
             self.share.note_read()
             self.counts.current = entry.path or entry.title
@@ -233,6 +247,7 @@ class SourceRun:
             try:
                 self._read_one(run, entry, stored)
             except Stopped:
+                self._write(run)
                 return Outcome.MORE_TO_DO
             except EmbedderFailure as failure:
                 self._embedder_failed(entry, failure)
@@ -241,6 +256,9 @@ class SourceRun:
                     return Outcome.ABORTED
             else:
                 in_a_row = 0
+            if run.is_due:
+                self._write(run)
+        self._write(run)
         self.counts.current = None
         if in_a_row and self._builds_nothing():
             return Outcome.ABORTED
@@ -292,16 +310,33 @@ class SourceRun:
     def _read_one(self, run: DocumentRun, entry: Entry, known: Known | None) -> None:
         try:
             result = run.index(entry, known)
-        except Unusable as failure:
-            self.troubles.skip(self.source.id, entry, failure.code, str(failure), failure.extra)
-            self.counts.skipped += 1
         except DocumentFailure as failure:
-            self._fail(entry, failure.code, str(failure))
+            self._note_failure(entry, failure)
         else:
+            if result is Result.READ:  # it is counted when it is written
+                return
             if result is Result.INDEXED:
                 self.counts.indexed += 1
             else:
                 self.counts.unchanged += 1
+        self._note_done(entry)
+
+    def _write(self, run: DocumentRun) -> None:
+        for entry, failure in run.write():
+            if failure is None:
+                self.counts.indexed += 1
+            else:
+                self._note_failure(entry, failure)
+            self._note_done(entry)
+
+    def _note_failure(self, entry: Entry, failure: DocumentFailure) -> None:
+        if isinstance(failure, Unusable):
+            self.troubles.skip(self.source.id, entry, failure.code, str(failure), failure.extra)
+            self.counts.skipped += 1
+        else:
+            self._fail(entry, failure.code, str(failure))
+
+    def _note_done(self, entry: Entry) -> None:
         self.pass_.seen.add(entry.key)
         self.counts.done += 1
         self.progressed(self.counts)

@@ -272,7 +272,52 @@ create trigger document_deleted after delete on document begin
 end;
 """
 
-MIGRATIONS = (_M001_FIRST_TABLES, _M002_WHOLE_RECORDS)
+_M003_LISTINGS = """
+alter table index_version add column listing blob;
+create trigger listing_ends_without_document after delete on document begin
+    update index_version set listing = null
+    where source_id = old.source_id and listing is not null;
+end;
+create trigger listing_ends_by_document after update of key, orphaned_in, is_unverified on document
+when (old.key, old.orphaned_in, old.is_unverified)
+    is not (new.key, new.orphaned_in, new.is_unverified)
+begin
+    update index_version set listing = null
+    where source_id = old.source_id and listing is not null;
+end;
+create trigger listing_ends_with_generation after insert on generation begin
+    update index_version set listing = null where id = new.version_id and listing is not null;
+end;
+create trigger listing_ends_without_generation after delete on generation begin
+    update index_version set listing = null where id = old.version_id and listing is not null;
+end;
+create trigger listing_ends_by_generation after update of fingerprint, is_complete on generation begin
+    update index_version set listing = null where id = new.version_id and listing is not null;
+end;
+create trigger listing_ends_without_vector after delete on vector begin
+    update index_version set listing = null where listing is not null;
+end;
+create trigger listing_ends_with_skipped after insert on skipped begin
+    update index_version set listing = null
+    where source_id = new.source_id and listing is not null;
+end;
+create trigger listing_ends_by_skipped after update on skipped begin
+    update index_version set listing = null
+    where source_id = new.source_id and listing is not null;
+end;
+create trigger listing_ends_without_skipped after delete on skipped begin
+    update index_version set listing = null
+    where source_id = old.source_id and listing is not null;
+end;
+create trigger listing_ends_with_failure after insert on failure begin
+    update index_version set listing = null
+    where source_id = new.source_id and listing is not null;
+end;
+"""
+"""With what listing of its source a version is in line, so that a run knows at once that there is
+nothing to do; it is forgotten when something is written of which a run would take notice."""
+
+MIGRATIONS = (_M001_FIRST_TABLES, _M002_WHOLE_RECORDS, _M003_LISTINGS)
 
 
 def is_index(conn: sqlite3.Connection) -> bool:

@@ -31,6 +31,16 @@ class Troubles:
         )
         return {row[0]: Skip(*row) for row in rows}
 
+    def count_skips(self, source_id: int) -> int:
+        """How many are left alone."""
+        ((count,),) = self.store.rows("select count(*) from skipped where source_id = ?", source_id)
+        return int(count)
+
+    def extras(self, source_id: int) -> list[str]:
+        """The extras that are missing for what is left alone."""
+        sql = "select distinct extra from skipped where source_id = ? and extra is not null"
+        return [extra for (extra,) in self.store.rows(sql, source_id)]
+
     def skip(
         self, source_id: int, entry: Entry, code: str, message: str, extra: str | None
     ) -> None:

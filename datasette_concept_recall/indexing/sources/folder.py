@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from operator import attrgetter
+from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from ..extract import extract, is_known, kind_of
 from ..failures import SourceUnreachable, Unavailable, Unusable
@@ -45,7 +47,7 @@ class FolderSource:
         """All files, in the order of their paths. Raises `SourceUnreachable`."""
         if not os.path.isdir(self._root):
             raise SourceUnreachable(f"There is no folder {os.fsdecode(self._root)}")
-        entries: list[Entry] = []
+        files: list[_Listed] = []
         unverified: list[bytes] = []
         problems: list[str] = []
         folders = [b""]
@@ -61,15 +63,16 @@ class FolderSource:
                 unverified.append(within)
                 problems.append(f"{_shown(within)} cannot be read: {error.strerror}")
                 continue
-            self._sort(found, within, entries, folders, unverified)
-        entries.sort(key=attrgetter("key"))
-        return Listing(entries, tuple(unverified), tuple(problems))
+            self._sort(found, within, files, folders, unverified)
+        files.sort()
+        digest = blake2b(b"\0".join(chain.from_iterable(files)), digest_size=16).digest()
+        return Listing(_Files(files), tuple(unverified), tuple(problems), digest)
 
     def _sort(
         self,
         found: list[os.DirEntry[bytes]],
         within: bytes,
-        entries: list[Entry],
+        files: list[_Listed],
         folders: list[bytes],
         unverified: list[bytes],
     ) -> None:
@@ -80,13 +83,12 @@ class FolderSource:
                 continue
             key = within + name
             try:
-                if each.is_dir(follow_symlinks=False):
-                    if not self._matches(key, self._exclude):
-                        folders.append(key + b"/")
-                elif _is_document(name) and (not is_choosy or self._is_wanted(key)):
-                    status = each.stat(follow_symlinks=False)
-                    if stat.S_ISREG(status.st_mode):  # neither a link nor a pipe
-                        entries.append(_File(key, _fingerprint(status)))
+                if each.is_file(follow_symlinks=False):  # neither a link nor a pipe
+                    if _is_document(name) and (not is_choosy or self._is_wanted(key)):
+                        status = each.stat(follow_symlinks=False)
+                        files.append((key, _fingerprint(status)))
+                elif each.is_dir(follow_symlinks=False) and not self._matches(key, self._exclude):
+                    folders.append(key + b"/")
             except FileNotFoundError:  # gone since the folder was listed
                 continue
             except OSError:
@@ -117,7 +119,7 @@ class FolderSource:
             return None
         except OSError as error:
             raise _unavailable(error) from error
-        return _fingerprint(status)
+        return _fingerprint(status).decode()
 
     def read(self, entry: Entry) -> Opened:
         """The content of a file. Raises `DocumentFailure`."""
@@ -135,15 +137,40 @@ class FolderSource:
         return Opened(content_hash(data), kind_of(name), extracted)
 
 
+_Listed = tuple[bytes, bytes]
+"""A file that was listed: its key and its fingerprint, neither of which holds a zero byte."""
+
+
+class _Files(Sequence[Entry]):
+    """The entries of files that were listed, each made when it is asked for."""
+
+    def __init__(self, files: list[_Listed]) -> None:
+        self._files = files
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Entry]: ...
+
+    def __getitem__(self, index: int | slice) -> Entry | Sequence[Entry]:
+        if isinstance(index, slice):
+            return _Files(self._files[index])
+        return _File(*self._files[index])
+
+
 class _File(Entry):
     """A file that was listed. What does not tell whether it changed is made out when it is asked
     for: of most files nobody does."""
 
     __slots__ = ()
 
-    def __init__(self, key: bytes, fingerprint: str) -> None:
+    def __init__(self, key: bytes, fingerprint: bytes) -> None:
         object.__setattr__(self, "key", key)
-        object.__setattr__(self, "fingerprint", fingerprint)
+        object.__setattr__(self, "fingerprint", fingerprint.decode())
         object.__setattr__(self, "locations", ())  # which is asked for of every document
 
     def __getattr__(self, name: str) -> Any:
@@ -189,9 +216,9 @@ def _content_of(path: bytes) -> bytes:
         return file.read(LARGEST_FILE + 1)
 
 
-def _fingerprint(status: os.stat_result) -> str:
+def _fingerprint(status: os.stat_result) -> bytes:
     """Of one path: it differs when the time (nanoseconds) or the size (bytes) does."""
-    return f"{status.st_mtime_ns}:{status.st_size}"
+    return b"%d:%d" % (status.st_mtime_ns, status.st_size)
 
 
 def _shown(key: bytes) -> str:
