@@ -22,8 +22,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import accumulate, cycle
@@ -54,6 +60,7 @@ OURS, PLAIN = "ours", "read, cut, insert"
 AGAIN, CHANGED, WALK = "ours, nothing changed", "ours, one note changed", "walk and stat"
 DURING, IDLE = "during a run", "idle"
 CLOCKS: dict[str, Callable[[], float]] = {"CPU": time.process_time, "wall": time.perf_counter}
+_NOTHING, _DATASETTES_OWN = "nothing", "table of documents"
 _TICK = 0.001
 """Seconds after which something wants the event loop again."""
 
@@ -458,10 +465,11 @@ def _print_peak(folder: Path, file: Path) -> None:
 
 @dataclass
 class _Phase:
-    """Seconds of each request by what it was, and by how much the event loop came too late."""
+    """By what was asked the seconds of each request, and by how much the event loop came too late
+    meanwhile."""
 
     requests: dict[str, list[float]] = field(default_factory=dict)
-    late: list[float] = field(default_factory=list)
+    late: dict[str, list[float]] = field(default_factory=dict)
 
 
 async def _requests(report: Report, sizes: Sizes, notes: Path, index: Path) -> None:
@@ -478,7 +486,7 @@ async def _requests(report: Report, sizes: Sizes, notes: Path, index: Path) -> N
     pages = {
         "recall, knowledge": f"/knowledge/-/recall?{urlencode({'q': question})}",
         "recall, index": f"/notes/-/recall?{urlencode({'q': ' and '.join(_names()[:3])})}",
-        "table of documents": "/notes/document",
+        _DATASETTES_OWN: "/notes/document",
     }
     write_notes(notes, sizes.pick(100, 5_000), edition=1_000)
     phases = {IDLE: _Phase(), DURING: _Phase()}
@@ -534,24 +542,38 @@ def _running(
 async def _measure(
     ask: Callable[[str], Awaitable[None]], pages: dict[str, str], phase: _Phase, seconds: float
 ) -> None:
-    """Asks for one page after the other, while something else wants the event loop all the time."""
-    ticking = asyncio.create_task(_tick(phase.late))
+    """Asks for nothing and for one page after the other, while something else wants the event loop
+    all the time."""
     deadline = time.perf_counter() + seconds
     while time.perf_counter() < deadline:
+        async with _ticking(phase.late.setdefault(_NOTHING, [])):
+            await asyncio.sleep(0.05)
         for label, path in pages.items():
+            async with _ticking(phase.late.setdefault(label, [])):
+                began = time.perf_counter()
+                await ask(path)
+                phase.requests.setdefault(label, []).append(time.perf_counter() - began)
+
+
+@asynccontextmanager
+async def _ticking(late: list[float]) -> AsyncIterator[None]:
+    """Notes by how much the event loop comes too late, as long as this goes on."""
+
+    async def tick() -> None:
+        while True:
             began = time.perf_counter()
-            await ask(path)
-            phase.requests.setdefault(label, []).append(time.perf_counter() - began)
-    ticking.cancel()
-    with suppress(asyncio.CancelledError):
-        await ticking
+            await asyncio.sleep(_TICK)
+            late.append(time.perf_counter() - began - _TICK)
 
-
-async def _tick(late: list[float]) -> None:
-    while True:
-        began = time.perf_counter()
-        await asyncio.sleep(_TICK)
-        late.append(time.perf_counter() - began - _TICK)
+    ticking = asyncio.create_task(tick())
+    try:
+        await asyncio.sleep(0)  # so that it has begun
+        yield
+        await asyncio.sleep(2 * _TICK)  # so that what blocked it last is noted
+    finally:
+        ticking.cancel()
+        with suppress(asyncio.CancelledError):
+            await ticking
 
 
 def _report_requests(report: Report, phases: dict[str, _Phase]) -> None:
@@ -567,14 +589,28 @@ def _report_requests(report: Report, phases: dict[str, _Phase]) -> None:
     header = ("page, wall ms", IDLE, DURING, "×", "longest idle", "longest during", "samples")
     report.table("Pages while another process indexes every note anew", header, rows)
     blocked = [
-        (label, *(milliseconds(quantile(phase.late, share)) for share in (0.5, 0.99, 1.0)))
-        for label, phase in phases.items()
+        (
+            label,
+            *(
+                milliseconds(quantile(phase.late[label], share))
+                for phase in (idle, during)
+                for share in (0.99, 1.0)
+            ),
+        )
+        for label in during.late
     ]
-    columns = ("how long the event loop was blocked, ms", "median", "p99", "longest")
-    report.table("The event loop of Datasette meanwhile", columns, blocked)
-    report.data["blocked"] = {label: max(phase.late) for label, phase in phases.items()}
+    columns = (
+        "the event loop came so late, ms", "p99 idle", "longest idle", "p99 during",
+        "longest during",
+    )  # fmt: skip
+    report.table("The event loop of Datasette by what is asked", columns, blocked)
+    longest = {label: max(late) for label, late in during.late.items()}
+    report.data["blocked"] = longest
     report.target("pages during a run: × idle, the worst page", max(multiples), 2)
-    report.target("longest the event loop was blocked, ms", max(during.late) * 1e3, 50)
+    ours = max(each for label, each in longest.items() if label != _DATASETTES_OWN)
+    report.target(
+        "longest the event loop was blocked, table of Datasette left out, ms", ours * 1e3, 50
+    )
 
 
 if __name__ == "__main__":
