@@ -21,7 +21,8 @@ from .embedders import WordLlamaEmbedder
 from .errors import RecallError
 from .evaluate_cli import evaluate
 from .file_layers import recall_with_layers
-from .index_cli import index, index_rows
+from .index_cli import index
+from .index_running import index_rows
 from .models import MODES, Mode, RecallRequest, RecallResult
 from .opening import opened, opened_for_writing
 from .presenting import (

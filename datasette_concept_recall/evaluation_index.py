@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from .errors import RecallError
+from .fusion import Fusion
 from .indexing.embedding import Embedder
 from .indexing.ids import EmbedderIdentity
 from .indexing.passes import Outcome
@@ -26,7 +27,7 @@ from .opening import opened
 from .query_vectors import QueryVectors
 from .reading import reading
 from .rendering import Rendering
-from .search import Fusion, recall
+from .search import recall
 from .semantic import VectorIndex
 from .vocabulary import Vocabulary
 

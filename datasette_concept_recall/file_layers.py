@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from .beside import is_live, is_there
 from .errors import RecallError
+from .fusion import Fusion
 from .indexing.embedding import Embedder
 from .layer_search import Semantic, search_full_text, search_layers, warned
 from .layered import Layers, Origin
@@ -22,7 +23,7 @@ from .opening import opened
 from .query_vectors import QueryVectors
 from .reading import Reader, reading
 from .schema import lowered, read_schema
-from .search import Fusion, recall
+from .search import recall
 from .semantic import VectorIndex
 
 EmbedderOf = Callable[[str], Embedder]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -16,17 +13,23 @@ import click
 
 from .errors import DatabaseUnreadable, RecallError
 from .index_printing import Meter, print_sources
-from .indexing.freshness import keep
+from .index_running import (
+    keep_alone,
+    remember,
+    run_sources,
+    say_how_it_went,
+    service_for,
+    stopped_by_signals,
+    view_of,
+)
 from .indexing.holding import pause, remove_source, resume
 from .indexing.kinds import Added, described
-from .indexing.looking import MORE_OF_SOURCES, TABLES_OF_SOURCES, IndexView, read_sources
-from .indexing.passes import SHARE_SECONDS, Outcome
-from .indexing.service import Service
+from .indexing.passes import SHARE_SECONDS
 from .indexing.store import Store
-from .indexing.turns import Busy, Turn
+from .indexing.turns import Turn
 from .printing import terminal_line
-from .registered import embedder_named, source_indexers
-from .rendering import DEFAULT_RENDERING, RENDERINGS, Rendering
+from .registered import source_indexers
+from .rendering import RENDERINGS, Rendering
 
 _index = click.argument("index", type=click.Path(path_type=Path))
 _to = click.option(
@@ -180,127 +183,19 @@ def run(
     if everything and share is not None:
         raise click.UsageError("--share and --all say opposite things; give one of them.")
     with _existing(index) as store:
-        _remember(store, knowledge, embedder, rendering, parent)
+        remember(store, knowledge, embedder, rendering, parent)
         meter = Meter(is_silent=parent)
-        service = _service(store, meter, share if share is not None else SHARE_SECONDS)
-        with _stopping(service, parent):
+        service = service_for(store, meter, share if share is not None else SHARE_SECONDS)
+        with stopped_by_signals(service, parent):
             if watch:
-                _keep(store, service)
+                keep_alone(store, service)
             else:
-                _work(store, service, sources, once=share is not None)
+                run_sources(store, service, sources, once=share is not None)
         meter.end()
         if service.is_stopping:
             click.echo("Stopped. What is done stays; the same command goes on from there.")
         elif not watch:
-            _say_how_it_went(store, sources)
-
-
-def index_rows(db: Path, index: Path, embedder: str) -> None:
-    """Brings the rows of a database into an index of its own, with vectors; one that is there is
-    brought up to date. Raises `RecallError`, also when the embedder is not installed."""
-    embedder_named(None, embedder)
-    with Store(index) as store:
-        origin = str(db.resolve())
-        if all(source.origin != origin for source in store.sources()):
-            added = described("rows", db, None, {})
-            store.add_source(added.name, "rows", added.origin, added.options, "any")
-        _remember(store, (), embedder, None)
-        meter = Meter()
-        _work(store, _service(store, meter, SHARE_SECONDS), (), once=False)
-        meter.end()
-        _say_how_it_went(store, ())
-
-
-def _remember(
-    store: Store,
-    knowledge: tuple[Path, ...],
-    embedder: str | None,
-    rendering: Rendering | None,
-    parent: bool = False,
-) -> None:
-    if knowledge:
-        store.set_setting("concepts_of", [str(path.resolve()) for path in knowledge])
-    if embedder is not None:
-        if embedder and not parent:  # so that a slip of the pen changes nothing
-            embedder_named(None, embedder)
-        store.set_setting("embedder", embedder or None)
-    if rendering is not None:
-        store.set_setting("rendering", rendering)
-
-
-def _service(store: Store, meter: Meter, share: float) -> Service:
-    chosen, problem = store.setting("embedder"), None
-    try:
-        embedder = embedder_named(None, chosen) if chosen else None
-        if embedder is not None:
-            names = store.setting("embedder_names", {})
-            store.set_setting("embedder_names", names | {embedder.identity.name: chosen})
-    except RecallError as error:
-        embedder, problem = None, str(error)
-    return Service(
-        store,
-        source_indexers(None),
-        embedder=embedder,
-        embedder_problem=problem,
-        rendering=store.setting("rendering", DEFAULT_RENDERING),
-        knowledge=[Path(path) for path in store.setting("concepts_of", [])],
-        share_seconds=share,
-        progressed=meter.show,
-        told=meter.tell,
-    )
-
-
-@contextmanager
-def _stopping(service: Service, parent: bool) -> Iterator[None]:
-    """Ends the service when somebody asks this process to end, or its parent is gone."""
-
-    def stop(number: int, frame: object) -> None:
-        service.stop()
-
-    def await_end() -> None:
-        while os.read(0, 1_024):  # not sys.stdin: its lock would be held when the process ends
-            pass
-        service.stop()
-
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
-    if parent:
-        threading.Thread(target=await_end, name="parent", daemon=True).start()
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-
-def _keep(store: Store, service: Service) -> None:
-    try:
-        with Turn(store.path, "keeper").taken():
-            keep(service)
-    except Busy as error:
-        raise RecallError("Another program keeps this index fresh already") from error
-
-
-def _work(store: Store, service: Service, names: tuple[str, ...], once: bool) -> None:
-    if store.is_paused():
-        raise RecallError(
-            f"This index is paused; go on with: datasette concept-recall index resume {store.path}"
-        )
-    chosen = [store.source_named(name) for name in names] or store.sources()
-    for source in chosen:
-        service.ask(source.id, "run")
-    begun: set[int] = set()
-    while (step := service.run_next()) is not None:
-        source, outcome = step
-        begun.add(source.id)
-        if once and outcome is Outcome.MORE_TO_DO and len(begun) == len(chosen):
-            return
-
-
-def _say_how_it_went(store: Store, names: tuple[str, ...]) -> None:
-    found = [each for each in _look(store).sources if not names or each.name in names]
-    print_sources(found, store.path)
-    if any(each.state in ("failed", "unreachable", "refused", "broken", "held") for each in found):
-        raise SystemExit(1)
+            say_how_it_went(store, sources)
 
 
 @index.command()
@@ -309,17 +204,13 @@ def _say_how_it_went(store: Store, names: tuple[str, ...]) -> None:
 def status(index: Path, as_json: bool) -> None:
     """Print what is known of each source of INDEX"""
     with _existing(index) as store:
-        seen = _look(store)
+        seen = view_of(store)
     if as_json:
         click.echo(json.dumps({"ok": True, **asdict(seen)}, indent=2, ensure_ascii=False))
         return
     if seen.is_paused:
         click.echo("Paused: nothing is indexed until it is resumed.")
     print_sources(seen.sources, index)
-
-
-def _look(store: Store) -> IndexView:
-    return read_sources(store.conn, store.path, TABLES_OF_SOURCES | MORE_OF_SOURCES)
 
 
 def _asking(action: str) -> Callable[[Path, tuple[str, ...]], None]:
@@ -337,11 +228,11 @@ def _asking(action: str) -> Callable[[Path, tuple[str, ...]], None]:
                 click.echo("Asked for; what keeps this index fresh sees to it.")
                 return
             meter = Meter()
-            service = _service(store, meter, SHARE_SECONDS)
-            with _stopping(service, parent=False):
+            service = service_for(store, meter, SHARE_SECONDS)
+            with stopped_by_signals(service, parent=False):
                 service.run_all()
             meter.end()
-            _say_how_it_went(store, sources)
+            say_how_it_went(store, sources)
 
     return command
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from .fusion import Fusion
 from .indexing.embedding import EmbedderFailure
 from .indexing.sources.row_keys import Rowid, decoded_key
 from .layered import (
@@ -26,7 +27,6 @@ from .models import RecallRequest
 from .query_vectors import QueryVectors
 from .reading import Reader, reading
 from .schema import lowered
-from .search import Fusion
 from .semantic import Asked, VectorIndex, has_other_vectors
 from .topical import Question
 

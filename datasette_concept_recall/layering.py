@@ -2,8 +2,7 @@
 
 An index that is served answers for itself, and for every served database whose rows it holds. What
 it finds of these is looked up in their own tables, so it may know of more than an actor may see;
-but an actor who may not see the index is not answered from it, and one who may not see a table of
-a served database is shown no rows of it that an index has a copy of.
+what it may answer with is said by `index_access`.
 """
 
 from __future__ import annotations
@@ -23,13 +22,14 @@ from .file_layers import (
     Covered,
     covered_by,
     outdated,
-    resolved,
     row_sources,
     sources_named,
     tables_of,
     uncovered,
     without,
 )
+from .fusion import Fusion
+from .index_access import path_of, sees_projects, served_from, tables_seen, visible_index
 from .instances import layers_config
 from .layer_search import (
     NO_SEMANTIC,
@@ -47,8 +47,6 @@ from .mapping import Mapping
 from .models import RecallRequest
 from .reading import Reader, reading
 from .registered import semantic_fallbacks
-from .schema import lowered
-from .search import Fusion
 from .semantic_layers import kept_of, semantic_of
 
 if TYPE_CHECKING:
@@ -155,7 +153,7 @@ async def _in_index(
     sources = await _trip(datasette, database, _row_sources)
     if isinstance(sources, str):
         return Layers(warnings=(sources,))
-    seen, subjects = await _seen_rows(datasette, actor, sources)
+    seen, subjects = await tables_seen(datasette, actor, sources)
     elsewhere = await _items_of(datasette, sources, asked_too)
 
     def search(conn: sqlite3.Connection) -> Layers:
@@ -183,21 +181,6 @@ def _row_sources(conn: sqlite3.Connection) -> list[Covered]:
         return row_sources(reader)
 
 
-async def _seen_rows(
-    datasette: Datasette, actor: compat.Actor, sources: list[Covered]
-) -> tuple[tuple[tuple[int, frozenset[str]], ...], bool]:
-    """Of sources with rows of databases that are served the tables that an actor may see, and
-    whether all that they are about may be seen."""
-    seen: list[tuple[int, frozenset[str]]] = []
-    subjects = True
-    for source in sources:
-        for name in _served_from(datasette, source.path):
-            tables, sees_projects = await _visible_tables(datasette, actor, name)
-            seen.append((source.id, tables))
-            subjects = subjects and sees_projects
-    return tuple(seen), subjects
-
-
 async def _items_of(
     datasette: Datasette, sources: list[Covered], asked_too: Iterable[str]
 ) -> tuple[tuple[int, frozenset[str]], ...]:
@@ -206,29 +189,10 @@ async def _items_of(
     asked = frozenset(asked_too)
     found: list[tuple[int, frozenset[str]]] = []
     for source in sources:
-        for name in asked.intersection(_served_from(datasette, source.path)):
+        for name in asked.intersection(served_from(datasette, source.path)):
             mapping = await access.known_mapping(datasette, name)
             found.append((source.id, tables_of(mapping, None)))
     return tuple(found)
-
-
-async def _visible_tables(
-    datasette: Datasette, actor: compat.Actor, database: str
-) -> tuple[frozenset[str], bool]:
-    """The tables of a database that an actor may see, in lower case, and whether the names of
-    projects are in them."""
-    if not await compat.may_view_database(datasette, actor, database):
-        return frozenset(), False
-    names = await datasette.get_database(database).table_names()
-    tables = await compat.visible_tables(datasette, actor, database, names, as_spelled=True)
-    mapping = await access.known_mapping(datasette, database)
-    return frozenset(map(lowered, tables)), _sees_projects(mapping, mapping.visible_to(tables))
-
-
-def _sees_projects(mapping: Mapping, visible: Mapping) -> bool:
-    shown = {source.name: source.project_id for source in visible.sources}
-    same = all(shown.get(s.name, s.project_id) == s.project_id for s in mapping.sources)
-    return same and visible.has_projects == mapping.has_projects
 
 
 async def _without_outdated(datasette: Datasette, layers: Layers) -> Layers:
@@ -237,22 +201,11 @@ async def _without_outdated(datasette: Datasette, layers: Layers) -> Layers:
     gone: set[Origin] = set()
     for path in {origin.path for origin in origins}:
         here = [origin for origin in origins if origin.path == path]
-        for name in _served_from(datasette, Path(path)):
+        for name in served_from(datasette, Path(path)):
             mapping = await access.known_mapping(datasette, name)
             found = await _trip(datasette, name, partial(outdated, origins=here, mapping=mapping))
             gone |= found if isinstance(found, set) else set()
     return without(layers, gone)
-
-
-def _path_of(datasette: Datasette, database: str) -> Path | None:
-    served = datasette.databases.get(database)
-    return resolved(Path(served.path)) if served and served.path else None
-
-
-def _served_from(datasette: Datasette, path: Path) -> list[str]:
-    """The databases that are served from a file."""
-    wanted = resolved(path)
-    return [name for name in list(datasette.databases) if _path_of(datasette, name) == wanted]
 
 
 # --- among the rows of a database ----------------------------------------------------------------
@@ -286,15 +239,15 @@ async def _in_index_of(
     """What an index finds among the rows of a database, and of which tables it holds them; None
     when no index that the actor may see holds any."""
     actor, database, visible, request = asker
-    path = _path_of(datasette, database)
+    path = path_of(datasette, database)
     if path is None:
         return None
-    subjects = _sees_projects(await access.known_mapping(datasette, database), visible)
+    subjects = sees_projects(await access.known_mapping(datasette, database), visible)
     tables, narrowed = tables_of(visible, None), tables_of(visible, request)
     failed: tuple[Layers, list[Covered]] | None = None
     answers: list[tuple[int, bool, int, Layers, list[Covered]]] = []
     for name in access.databases(datasette):
-        seen = None if name == database else await _visible_index(datasette, actor, name)
+        seen = None if name == database else await visible_index(datasette, actor, name)
         if seen is None:
             continue
 
@@ -328,21 +281,6 @@ async def _in_index_of(
         *_, layers, covered = min(answers, key=lambda answer: answer[:3])
         return layers, covered
     return failed
-
-
-async def _visible_index(
-    datasette: Datasette, actor: compat.Actor, database: str
-) -> Mapping | None:
-    """What an actor sees of an index; None when the database is none, or its text is not to be
-    seen."""
-    try:
-        mapping = await access.known_mapping(datasette, database)
-        if not mapping.is_index:
-            return None
-        visible = await access.visible_mapping(datasette, actor, database, mapping)
-    except (sqlite3.Error, KeyError):
-        return None  # its own pages say what is wrong with it
-    return visible if visible is not None and visible.full_text else None
 
 
 def _semantic(

@@ -18,7 +18,7 @@ from datasette.cli import cli
 
 import knowledge
 from conftest import MakeDatasette
-from datasette_concept_recall import ConceptMatcher, asking, recall_by_text, search
+from datasette_concept_recall import ConceptMatcher, answering, asking, recall_by_text
 from datasette_concept_recall.budgeting import fit, tokens_of
 from datasette_concept_recall.models import (
     Candidate,
@@ -104,13 +104,13 @@ def test_no_more_is_read_than_is_looked_at(
 ) -> None:
     """Of 300 items those behind the context stay unread, but for the rest of one piece."""
     read: list[Candidate] = []
-    real = search.stages.fill
+    real = answering.stages.fill
 
     def counted(reader: Any, mapping: Any, some: Sequence[Candidate], *more: Any) -> Any:
         read.extend(some)
         return real(reader, mapping, some, *more)
 
-    monkeypatch.setattr(search.stages, "fill", counted)
+    monkeypatch.setattr(answering.stages, "fill", counted)
     result = recall(conn, RecallRequest(text="RAG", budget=100_000, limit=3))
     assert len(result.matches) == 3
     assert len(read) == 20
@@ -140,7 +140,7 @@ def test_one_context_looks_at_a_bounded_number_of_items(
     conn: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where very many have nothing to say, the answer says from where to go on."""
-    monkeypatch.setattr(search, "_MOST_LOOKED_AT", 7)
+    monkeypatch.setattr(answering, "_MOST_LOOKED_AT", 7)
     request = RecallRequest(text="RAG", budget=100_000, types=frozenset(["document_section"]))
     result = recall(conn, request)
     assert (result.context, len(result.context.looked_at)) == (result.context, 7)

@@ -13,6 +13,7 @@ import pytest
 import foreign
 import knowledge
 from datasette_concept_recall.fallbacks import ActiveRecord, SemanticFallback, active_records
+from datasette_concept_recall.fusion import Fusion
 from datasette_concept_recall.indexing.store import Store
 from datasette_concept_recall.layer_search import references
 from datasette_concept_recall.layered import Layers
@@ -20,7 +21,7 @@ from datasette_concept_recall.mapped import find_mapping
 from datasette_concept_recall.models import RecallRequest, RecallResult
 from datasette_concept_recall.reading import reading
 from datasette_concept_recall.rendering import RENDERINGS, RecordText, embedding_text
-from datasette_concept_recall.search import Fusion, recall
+from datasette_concept_recall.search import recall
 from indexing import FakeClock, add_folder, run, write_note
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import knowledge
 from datasette_concept_recall.candidates import Behind, CandidateList, Narrowing
+from datasette_concept_recall.fusion import Fusion
 from datasette_concept_recall.indexing.store import Store
 from datasette_concept_recall.layer_search import references, search_layers, wanted
 from datasette_concept_recall.layered import (
@@ -36,7 +37,7 @@ from datasette_concept_recall.models import (
     RecallResult,
 )
 from datasette_concept_recall.ranking import reciprocal_rank_fusion
-from datasette_concept_recall.search import Fusion, recall
+from datasette_concept_recall.search import recall
 from indexing import SMALL, FakeClock, add_folder, run, write_note
 
 # --- the formula ---------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pytest
 import foreign
 import knowledge
 from datasette_concept_recall.errors import DatabaseUnreadable
+from datasette_concept_recall.fusion import Fusion
 from datasette_concept_recall.index_mapping import APPLICATION_ID
 from datasette_concept_recall.indexing.sources.rows import RowSource
 from datasette_concept_recall.indexing.store import Store
@@ -26,7 +27,7 @@ from datasette_concept_recall.models import RecallRequest
 from datasette_concept_recall.opening import opened
 from datasette_concept_recall.reading import reading
 from datasette_concept_recall.rendering import RecordText, embedding_text, from_json
-from datasette_concept_recall.search import Fusion, recall
+from datasette_concept_recall.search import recall
 from indexing import FakeClock, FakeEmbedder, add_folder, run, write_note
 
 EVERYTHING = {"records": "", "observations": "", "document_sections": "", "concepts": ""}

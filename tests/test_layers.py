@@ -24,20 +24,21 @@ LAYERS = [
         "errors models",
         "timestamps folding automaton boundaries matching excerpts near_names near_misses "
         "budgeting bitmaps ranking merging candidates rendering retrieval_metrics config "
-        "identifiers wikilinks pieces periods labels charts question_words topical layered",
+        "identifiers wikilinks pieces periods labels charts question_words topical layered "
+        "fusion",
         "reading opening schema mapping liveness references index_schema discovery "
         "knowledge_schema concept_table index_mapping "
         "mapped canned_sql vocabulary recall changes recall_index lexical vector_memory "
-        "semantic beside",
+        "semantic beside answering",
         "search concepts concept_detail related items inspecting indexing embedders fallbacks "
         "deadlines query_vectors layer_search file_layers evaluation_data evaluation_index "
         "evaluating index_building optimizing decision_records demo",
-        "hookspecs compat paths instances registered keeping access semantic_layers layering "
-        "reconciling sql_functions queries "
+        "hookspecs compat paths instances registered keeping access semantic_layers "
+        "index_access layering reconciling sql_functions queries "
         "starting guards parameters presenting asking filters facets page rows concept_list "
         "concept_page views document_page document_views source_page source_views menus jumping "
         "cells concept_views toolbox concept_tools tools mcp_tools agent_tools printing "
-        "index_printing index_cli evaluate_cli cli",
+        "index_printing index_running index_cli evaluate_cli cli",
         "__init__",
     )
 ]

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import knowledge
+from datasette_concept_recall.fusion import Fusion
 from datasette_concept_recall.indexing.sources.row_keys import decoded_key
 from datasette_concept_recall.indexing.store import SourceRow, Store
 from datasette_concept_recall.layer_search import search_full_text, search_layers
@@ -28,7 +29,7 @@ from datasette_concept_recall.lexical import (
 from datasette_concept_recall.mapped import find_mapping
 from datasette_concept_recall.models import RecallRequest
 from datasette_concept_recall.reading import reading
-from datasette_concept_recall.search import Fusion, recall
+from datasette_concept_recall.search import recall
 from datasette_concept_recall.topical import question_of
 from indexing import (
     SMALL,

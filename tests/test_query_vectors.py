@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 import pytest
 
+from datasette_concept_recall.fusion import Fusion
 from datasette_concept_recall.indexing.embedding import EmbedderFailure
 from datasette_concept_recall.indexing.store import Store
 from datasette_concept_recall.layer_search import Semantic, search_layers
@@ -19,7 +20,7 @@ from datasette_concept_recall.layered import Layers
 from datasette_concept_recall.lexical import Within
 from datasette_concept_recall.models import RecallRequest
 from datasette_concept_recall.query_vectors import LONGEST, QueryVectors
-from datasette_concept_recall.search import Fusion, recall
+from datasette_concept_recall.search import recall
 from datasette_concept_recall.semantic import VectorIndex
 from indexing import FakeClock, FakeEmbedder, add_folder, run, write_note
 

@@ -291,7 +291,8 @@ end;
 create trigger listing_ends_without_generation after delete on generation begin
     update index_version set listing = null where id = old.version_id and listing is not null;
 end;
-create trigger listing_ends_by_generation after update of fingerprint, is_complete on generation begin
+create trigger listing_ends_by_generation after update of fingerprint, is_complete on generation
+begin
     update index_version set listing = null where id = new.version_id and listing is not null;
 end;
 create trigger listing_ends_without_vector after delete on vector begin
