@@ -786,7 +786,7 @@ def test_a_failure_of_the_clean_up_does_not_hide_what_failed(
     def give_up(*_: object, **__: object) -> None:
         raise EmbedderFailure("internal", "the clean-up failed")
 
-    monkeypatch.setattr(document_run.Documents, "give_up", give_up)
+    monkeypatch.setattr(document_run.Generations, "give_up", give_up)
     _while_reading(monkeypatch, lambda: path.write_text(V2 + "!", "utf-8"))
     run(store, source, embedder=FakeEmbedder())
     assert store.rows("select code from failure") == [("changed",)]
@@ -851,7 +851,7 @@ def test_a_source_that_did_not_change_is_listed_and_nothing_else(
         write_note(folder, f"{n}.md", f"Note {n}.")
     run(store, source)
     monkeypatch.setattr(FolderSource, "read", _never)
-    monkeypatch.setattr(document_run.Documents, "known", _never)
+    monkeypatch.setattr(source_run.Documents, "known", _never)
     before = store.rows("select * from generation"), store.rows("select * from document")
     run(store, source)
     assert (store.rows("select * from generation"), store.rows("select * from document")) == before

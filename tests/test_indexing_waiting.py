@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from datasette_concept_recall.indexing import document_run
-from datasette_concept_recall.indexing.documents import Attempt, Documents
+from datasette_concept_recall.indexing.generations import Attempt, Generations
 from datasette_concept_recall.indexing.models import Entry, Opened
 from datasette_concept_recall.indexing.service import Service
 from datasette_concept_recall.indexing.sources.folder import FolderSource
@@ -129,16 +129,16 @@ def test_what_cannot_be_written_takes_nothing_else_with_it(
 ) -> None:
     """What was read before it is written by itself, and nothing of it is half there."""
     notes(folder, 4)
-    real = Documents.complete
+    real = Generations.complete
 
-    def complete(self: Documents, attempt: Attempt, *rest: Any, **more: Any) -> None:
+    def complete(self: Generations, attempt: Attempt, *rest: Any, **more: Any) -> None:
         real(self, attempt, *rest, **more)
         if store.rows("select key from document where id = ?", attempt.document_id) == [
             (b"003.md",)
         ]:
             raise ValueError("a number that no database takes")
 
-    monkeypatch.setattr(Documents, "complete", complete)
+    monkeypatch.setattr(Generations, "complete", complete)
     run(store, source)
     assert sorted(live_texts(store)) == ["Note 0.", "Note 1.", "Note 2."]
     assert store.rows("select count(*) from document") == [(3,)]

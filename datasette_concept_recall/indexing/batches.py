@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..rendering import RecordText, Rendering, embedding_text
-from .documents import Attempt, Documents, Piece
 from .embedding import Embedder, EmbedderFailure, dimensions_of, embed
+from .generations import Attempt, Generations, Piece
 from .ids import text_hash
 from .models import Chunk
 from .store import Store
@@ -39,17 +39,17 @@ class Batches:
     def __init__(
         self,
         store: Store,
-        documents: Documents,
+        generations: Generations,
         version: Version,
         attempt: Attempt,
         embedder: Embedder,
         sent: Sent,
     ) -> None:
-        self._store, self._documents, self._version = store, documents, version
+        self._store, self._generations, self._version = store, generations, version
         self._attempt, self._embedder, self._sent = attempt, embedder, sent
         self.dimensions = version.dimensions
         self._waiting: list[tuple[int, Chunk, str, bytes]] = []
-        self._stored = documents.has_vectors(attempt.document_id, embedder.identity.name)
+        self._stored = generations.has_vectors(attempt.document_id, embedder.identity.name)
         self.spans: list[tuple[int, int]] = []
         self.failure: EmbedderFailure | None = None
 
@@ -71,7 +71,7 @@ class Batches:
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
-        vectors = self._documents.stored_vectors(
+        vectors = self._generations.stored_vectors(
             self._attempt.document_id,
             self._embedder.identity.name,
             [mark for *_, mark in waiting],
@@ -83,7 +83,7 @@ class Batches:
             Piece(n, chunk, mark, vectors[mark]) for n, chunk, _, mark in waiting if mark in vectors
         ]
         if pieces:
-            self._documents.write(self._attempt, self._sent.record, pieces)
+            self._generations.write(self._attempt, self._sent.record, pieces)
             self._stored = True
 
     def _embed(self, texts: dict[bytes, str]) -> dict[bytes, bytes]:

@@ -14,9 +14,10 @@ from .batches import Batches, Sent
 from .chunking import cut
 from .document_concepts import concepts_of, first_names
 from .document_text import DocumentText
-from .documents import Attempt, Documents, Known, Piece, Redaction
+from .documents import Known
 from .embedding import Embedder, EmbedderFailure
 from .failures import DocumentFailure, Unavailable, Unusable
+from .generations import Attempt, Generations, Piece, Redaction
 from .ids import text_hash
 from .links import Named, named_in
 from .models import Chunk, Entry, Kind, Listing, Opened, Size, storable
@@ -95,9 +96,9 @@ class DocumentRun:
     """
 
     def __init__(
-        self, store: Store, documents: Documents, version: Version, reader: Reader, tools: Tools
+        self, store: Store, generations: Generations, version: Version, reader: Reader, tools: Tools
     ) -> None:
-        self._store, self._documents = store, documents
+        self._store, self._generations = store, generations
         self._version, self._reader, self._tools = version, reader, tools
         self._waiting: list[_Read] = []
         self._characters, self._since = 0, 0.0
@@ -111,7 +112,7 @@ class DocumentRun:
         opened = self._reader.read(entry)
         if known and known.content_hash == opened.content_hash and not known.lacks_vectors:
             self._check_unchanged(entry)
-            self._documents.refresh(known, self._version, entry)
+            self._generations.refresh(known, self._version, entry)
             return Result.UNCHANGED
         extracted = opened.extract()
         title = storable(extracted.title or entry.title)
@@ -184,12 +185,12 @@ class DocumentRun:
             self._check_unchanged(read.entry)
         except DocumentFailure as failure:
             return failure
-        attempt = self._documents.begin_attempt(
+        attempt = self._generations.begin_attempt(
             self._version, read.entry, read.content_hash, read.kind
         )
         pieces = (Piece(n, chunk, text_hash(chunk.text)) for n, chunk in enumerate(read.chunks))
-        self._documents.write(attempt, read.record, pieces)
-        self._documents.complete(
+        self._generations.write(attempt, read.record, pieces)
+        self._generations.complete(
             attempt,
             self._version,
             read.entry,
@@ -206,11 +207,11 @@ class DocumentRun:
     def _in_batches(
         self, entry: Entry, opened: Opened, text: DocumentText, embedder: Embedder
     ) -> None:
-        attempt = self._documents.begin_attempt(
+        attempt = self._generations.begin_attempt(
             self._version, entry, opened.content_hash, opened.kind
         )
         sent = Sent(text.record, self._tools.rendering, embedder)
-        batches = Batches(self._store, self._documents, self._version, attempt, embedder, sent)
+        batches = Batches(self._store, self._generations, self._version, attempt, embedder, sent)
         try:
             for chunk in cut(text.segments(), text.extracted.strategy, self._tools.size):
                 batches.add(chunk)
@@ -222,7 +223,7 @@ class DocumentRun:
                 raise batches.failure
             concepts = self._concepts(opened, text, batches.spans)
             self._check_unchanged(entry)
-            self._documents.complete(
+            self._generations.complete(
                 attempt,
                 self._version,
                 entry,
@@ -233,7 +234,7 @@ class DocumentRun:
                 redactions=text.redactions(),
             )
         except (EmbedderFailure, Stopped, KeyboardInterrupt):
-            self._documents.give_up(attempt, keep=True)
+            self._generations.give_up(attempt, keep=True)
             raise
         except BaseException:
             self._give_up(attempt)
@@ -244,7 +245,7 @@ class DocumentRun:
     def _give_up(self, attempt: Attempt) -> None:
         """Removes an attempt; a failure of that never takes the place of the one that led to it."""
         try:
-            self._documents.give_up(attempt, keep=False)
+            self._generations.give_up(attempt, keep=False)
         except Exception as another:
             log.warning("What was begun of a document could not be removed: %s", another)
 

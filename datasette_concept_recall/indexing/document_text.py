@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..rendering import RecordText
-from .documents import Redaction
 from .failures import DocumentFailure, Unavailable, Unusable
+from .generations import Redaction
 from .models import Extracted, Segment, storable
 from .places import describe
 from .sanitise import Report, sanitised

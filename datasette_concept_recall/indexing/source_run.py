@@ -10,6 +10,7 @@ from .document_run import DocumentRun, Reader, Result, Stopped, Tools
 from .documents import Documents, Known
 from .embedding import EmbedderFailure
 from .failures import DocumentFailure, SourceUnreachable, Unusable
+from .generations import Generations
 from .marker import Left, Marker, is_left
 from .models import Entry, Listing
 from .passes import Outcome, Pass, Share
@@ -58,6 +59,7 @@ class SourceRun:
 
     def __post_init__(self) -> None:
         self.documents, self.troubles = Documents(self.store), Troubles(self.store)
+        self.generations = Generations(self.store)
 
     def work_through(self, reader: Reader) -> Outcome:
         """Brings the index in line with what the reader lists, as far as the share goes.
@@ -194,7 +196,7 @@ class SourceRun:
             moved = by_size[entry.size].pop(content, None)
             if moved is None:
                 continue
-            self.documents.refresh(moved, self.version, entry)
+            self.generations.refresh(moved, self.version, entry)
             del gone[moved.key], known[moved.key]
             known[entry.key] = moved._replace(key=entry.key, fingerprint=entry.fingerprint)
             any_moved = True
@@ -228,7 +230,7 @@ class SourceRun:
         held: bool,
     ) -> Outcome:
         skips = self.troubles.skips(self.source.id)
-        run = DocumentRun(self.store, self.documents, self.version, reader, self.tools)
+        run = DocumentRun(self.store, self.generations, self.version, reader, self.tools)
         in_a_row = 0
         for entry in self._in_order(entries):
             stored = known.get(entry.key)
@@ -298,11 +300,11 @@ class SourceRun:
             return True
         else:
             if known.has_leftovers:
-                self.documents.drop_leftovers(known, self.version)
+                self.generations.drop_leftovers(known, self.version)
             if entry.locations and not self.documents.is_located(
                 known.document_id, entry.locations
             ):
-                self.documents.refresh(known, self.version, entry)
+                self.generations.refresh(known, self.version, entry)
             self.counts.unchanged += 1
         self.counts.done += 1
         return False
