@@ -851,7 +851,7 @@ def test_a_source_that_did_not_change_is_listed_and_nothing_else(
         write_note(folder, f"{n}.md", f"Note {n}.")
     run(store, source)
     monkeypatch.setattr(FolderSource, "read", _never)
-    monkeypatch.setattr(source_run.Documents, "known", _never)
+    monkeypatch.setattr(source_run.Documents, "fingerprints", _never)
     before = store.rows("select * from generation"), store.rows("select * from document")
     run(store, source)
     assert (store.rows("select * from generation"), store.rows("select * from document")) == before

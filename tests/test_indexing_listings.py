@@ -44,10 +44,12 @@ def source(store: Store, folder: Path) -> SourceRow:
 def looks_closer(store: Store, source: SourceRow, reason: str = "round", **options: object) -> bool:
     """Whether a run loads what the index has of the documents of a source."""
     looked: list[bool] = []
-    real = Documents.known
+    real = Documents.fingerprints
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
-            Documents, "known", lambda self, version: looked.append(True) or real(self, version)
+            Documents,
+            "fingerprints",
+            lambda self, *rest: looked.append(True) or real(self, *rest),
         )
         run(store, source, reason, **options)
     return bool(looked)
@@ -157,16 +159,9 @@ def test_a_part_that_cannot_be_listed_is_looked_for_in_each_run(
     store: Store, source: SourceRow, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was kept without having been seen does not become what is known to be there."""
-    real = FolderSource.listing
     run(store, source)
-    monkeypatch.setattr(
-        FolderSource,
-        "listing",
-        lambda self: replace(
-            real(self), entries=[e for e in real(self).entries if e.key != b"1.md"],
-            unverified=(b"1.md",), digest=b"",
-        ),
-    )  # fmt: skip
+    rest = [entry for entry in FolderSource(folder).listing().entries if entry.key != b"1.md"]
+    monkeypatch.setattr(FolderSource, "listing", lambda self: Listing(rest, (b"1.md",)))
     assert looks_closer(store, source)
     assert looks_closer(store, source)
     assert "Note 1." in live_texts(store)
@@ -191,3 +186,24 @@ def test_listings_that_differ_have_digests_that_differ(other: list[Entry]) -> No
     assert Listing([ENTRY]).digest == Listing([replace(ENTRY, title="Another")]).digest
     assert Listing([ENTRY]).digest != Listing(other).digest
     assert len(Listing(other).digest) == 16
+
+
+def test_of_what_is_listed_as_it_is_stored_only_the_fingerprint_is_loaded(
+    store: Store, source: SourceRow, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run looks closer at what changed, what came, and what is gone, however much there is."""
+    run(store, source)
+    write_note(folder, "1.md", "A longer note.")
+    write_note(folder, "9.md", "A new note.")
+    (folder / "2.md").unlink()
+    loaded: list[bytes] = []
+    real = Documents.known
+    monkeypatch.setattr(
+        Documents,
+        "known",
+        lambda self, version, keys: loaded.extend(keys) or real(self, version, keys),
+    )
+    run(store, source)
+    assert sorted(loaded) == [b"1.md", b"2.md", b"9.md", b"empty.md"]  # the last one was skipped
+    rows = store.rows("select indexed, unchanged, skipped, removed, done from run order by id desc")
+    assert rows[0] == (2, 1, 1, 1, 4)

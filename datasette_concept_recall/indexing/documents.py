@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from .models import Location
@@ -59,39 +59,68 @@ class Documents:
             )
         )
 
-    def known(self, version: Version) -> dict[bytes, Known]:
-        """Every document of a source by key, as one version of its index has it."""
+    def fingerprints(self, version: Version, latest: int) -> dict[bytes, str | None]:
+        """Of every document of a source with a number up to ``latest`` by key the fingerprint that
+        one version of its index has: None where that alone does not tell what there is to do."""
+        stored: dict[bytes, str | None] = dict(
+            self.store.rows(
+                "select d.key, case when d.is_unverified or d.orphaned_in then null"
+                " else g.fingerprint end from document d left join generation g"
+                " on g.document_id = d.id and g.version_id = ? and g.is_complete = 1"
+                " where d.source_id = ? and d.id <= ?",
+                version.id,
+                version.source_id,
+                latest,
+            )
+        )
+        unfinished = [*self._leftovers(version).values(), *self._bare(version).values()]
+        return stored | dict.fromkeys(unfinished)
+
+    def known(self, version: Version, keys: Iterable[bytes]) -> dict[bytes, Known]:
+        """Those of the documents of a source that have one of these keys, as one version of its
+        index has them."""
         leftovers, bare = self._leftovers(version), self._bare(version)
-        rows = self.store.rows(
-            "select d.id, d.key, g.id, g.fingerprint, g.content_hash, g.size,"
-            " d.orphaned_in is not null, d.is_unverified"
-            " from document d left join generation g on g.document_id = d.id"
-            " and g.version_id = ? and g.is_complete = 1 where d.source_id = ?",
-            version.id,
-            version.source_id,
-        )
-        return {row[1]: Known(*(*row, row[0] in leftovers, row[2] in bare)) for row in rows}
+        wanted, found = list(keys), dict[bytes, Known]()
+        for first in range(0, len(wanted), _KEYS):
+            some = wanted[first : first + _KEYS]
+            rows = self.store.rows(
+                "select d.id, d.key, g.id, g.fingerprint, g.content_hash, g.size,"
+                " d.orphaned_in is not null, d.is_unverified"
+                " from document d left join generation g on g.document_id = d.id"
+                " and g.version_id = ? and g.is_complete = 1"
+                f" where d.source_id = ? and d.key in ({', '.join('?' * len(some))})",
+                version.id,
+                version.source_id,
+                *some,
+            )
+            for row in rows:
+                found[row[1]] = Known(*(*row, row[0] in leftovers, row[0] in bare))
+        return found
 
-    def _leftovers(self, version: Version) -> set[int]:
-        """The documents of which an attempt was left."""
-        return self._ids(
-            "select document_id from generation where version_id = ? and is_complete = 0",
-            version.id,
+    def _leftovers(self, version: Version) -> dict[int, bytes]:
+        """The documents of which an attempt was left, with their keys."""
+        return dict(
+            self.store.rows(
+                "select d.id, d.key from generation g join document d on d.id = g.document_id"
+                " where g.version_id = ? and g.is_complete = 0",
+                version.id,
+            )
         )
 
-    def _bare(self, version: Version) -> set[int]:
-        """The complete generations of which a chunk has no vector, though it should."""
+    def _bare(self, version: Version) -> dict[int, bytes]:
+        """The documents of which a chunk of the complete generation has no vector, though it
+        should, with their keys."""
         if not version.embedder:
-            return set()
-        return self._ids(
-            "select distinct g.id from generation g join chunk c on c.generation_id = g.id"
-            " left join vector v on v.chunk_id = c.id"
-            " where g.version_id = ? and g.is_complete and v.chunk_id is null",
-            version.id,
+            return {}
+        return dict(
+            self.store.rows(
+                "select distinct d.id, d.key from generation g"
+                " join document d on d.id = g.document_id join chunk c on c.generation_id = g.id"
+                " left join vector v on v.chunk_id = c.id"
+                " where g.version_id = ? and g.is_complete and v.chunk_id is null",
+                version.id,
+            )
         )
-
-    def _ids(self, sql: str, *parameters: object) -> set[int]:
-        return {id_ for (id_,) in self.store.rows(sql, *parameters)}
 
     def is_located(self, document_id: int, locations: Sequence[Location]) -> bool:
         """Whether a document is noted to be in exactly these places."""
@@ -144,6 +173,9 @@ class Documents:
             if changed * _COMPACT_PART >= documents:
                 conn.execute("insert into chunk_fts (chunk_fts) values ('optimize')")
 
+
+_KEYS = 500
+"""So many documents are looked up by one statement; SQLite has a limit to what can be bound."""
 
 _CHANGES_KEPT = 10_000
 """So many of the latest changes are remembered for those who hold vectors in memory."""

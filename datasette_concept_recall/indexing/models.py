@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
@@ -153,3 +153,16 @@ class Listing:
             ]:
                 digest.update(repr(some).encode())
             object.__setattr__(self, "digest", digest.digest())
+
+    def keys(self) -> Set[bytes]:
+        """The keys of all documents."""
+        return {entry.key for entry in self.entries}
+
+    def differing(self, stored: Mapping[bytes, str | None]) -> list[Entry]:
+        """The documents whose fingerprint is not the one that is stored for their key, and those
+        that have places, which no fingerprint tells."""
+        return [
+            entry
+            for entry in self.entries
+            if entry.locations or stored.get(entry.key) != entry.fingerprint
+        ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
@@ -77,46 +77,61 @@ class SourceRun:
             self.counts.skipped = self.troubles.count_skips(self.source.id)
             self.counts.unchanged = self.counts.known - self.counts.skipped
             return Outcome.DONE
-        outcome = self._bring_in_line(reader, listing, latest)
+        marker = Marker(self.store.path)
+        try:
+            outcome = self._bring_in_line(reader, listing, latest, marker)
+        finally:
+            marker.close()
         if outcome is Outcome.DONE and self._has_settled(listing):
             self.documents.note_listing(self.version, listing.digest)
         return outcome
 
-    def _bring_in_line(self, reader: Reader, listing: Listing, latest: int) -> Outcome:
-        entries = {entry.key: entry for entry in listing.entries}
-        known = {
-            key: each
-            for key, each in self.documents.known(self.version).items()
-            if each.document_id <= latest
-        }
-        if not entries and known and self.source.approved_removals != len(known):
-            self.store.hold_removals(self.source.id, len(known))
+    def _bring_in_line(
+        self, reader: Reader, listing: Listing, latest: int, marker: Marker
+    ) -> Outcome:
+        listed = listing.keys()
+        stored = self.documents.fingerprints(self.version, latest)
+        if not listed and stored and self.source.approved_removals != len(stored):
+            self.store.hold_removals(self.source.id, len(stored))
             raise SourceUnreachable(
-                f"It is empty, though {len(known)} documents of it are known: is it mounted?"
+                f"It is empty, though {len(stored)} documents of it are known: is it mounted?"
                 " Nothing was removed"
             )
+        left = marker.left()
+        entries = self._to_be_looked_at(listing, stored, left)
+        self.counts.done = self.counts.unchanged = self.counts.known - len(entries)
+        known = self.documents.known(self.version, entries.keys() | (stored.keys() - listed))
         gone = {
             key: each for key, each in known.items()
-            if key not in entries and not _is_covered(key, listing.unverified)
+            if key not in listed and not _is_covered(key, listing.unverified)
         }  # fmt: skip
-        self._note_seen(known, entries, gone)
-        skips = self.troubles.skips(self.source.id)
-        troubled = {*skips, *self.troubles.failed(self.source.id)}
+        self._note_seen(known, listed, gone)
         vanished = [
-            key for key in troubled
-            if key not in entries and not _is_covered(key, listing.unverified)
+            key for key in self._troubled()
+            if key not in listed and not _is_covered(key, listing.unverified)
         ]  # fmt: skip
         if vanished:
             self.troubles.forget_all(self.source.id, vanished)
         if not self._move(reader, known, entries, gone):
             return Outcome.MORE_TO_DO
-        held = self._remove(gone, len(known))
-        marker = Marker(self.store.path)
-        try:
-            self._blame(marker.left(), entries)
-            return self._read_all(reader, known, entries, marker, held)
-        finally:
-            marker.close()
+        held = self._remove(gone, len(stored))
+        self._blame(left, entries)
+        return self._read_all(reader, known, entries, marker, held)
+
+    def _to_be_looked_at(
+        self, listing: Listing, stored: dict[bytes, str | None], left: Left | None
+    ) -> dict[bytes, Entry]:
+        """What is listed otherwise than it is stored, had troubles, or was being read when a
+        process ended; everything where contents are compared."""
+        if self.pass_.verify:
+            return {entry.key: entry for entry in listing.entries}
+        troubled = {*self._troubled(), *self.pass_.failed, *([left.key] if left else ())}
+        plain = {key: value for key, value in stored.items() if key not in troubled}
+        return {entry.key: entry for entry in listing.differing(plain if troubled else stored)}
+
+    def _troubled(self) -> set[bytes]:
+        source_id = self.source.id
+        return {*self.troubles.skips(source_id), *self.troubles.failed(source_id)}
 
     def _is_as_listed(self, listing: Listing) -> bool:
         """Whether everything is listed as it was when nothing was left to do, and nothing was
@@ -146,19 +161,19 @@ class SourceRun:
             self.troubles.fail(self.source.id, entry, "crashed", message)
 
     def _note_seen(
-        self, known: dict[bytes, Known], entries: dict[bytes, Entry], gone: dict[bytes, Known]
+        self, known: dict[bytes, Known], listed: Set[bytes], gone: dict[bytes, Known]
     ) -> None:
         lost = [
             each.document_id
             for key, each in known.items()
-            if key not in entries and key not in gone and not each.is_unverified
+            if key not in listed and key not in gone and not each.is_unverified
         ]
         if lost:
             self.documents.mark(unverified=lost)
         found = [
             each.document_id
             for key, each in known.items()
-            if key in entries and (each.is_unverified or each.is_orphaned)
+            if key in listed and (each.is_unverified or each.is_orphaned)
         ]
         if found:
             self.documents.verified(found)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, overload
 
@@ -66,7 +66,7 @@ class FolderSource:
             self._sort(found, within, files, folders, unverified)
         files.sort()
         digest = blake2b(b"\0".join(chain.from_iterable(files)), digest_size=16).digest()
-        return Listing(_Files(files), tuple(unverified), tuple(problems), digest)
+        return _FileListing(_Files(files), tuple(unverified), tuple(problems), digest)
 
     def _sort(
         self,
@@ -145,10 +145,13 @@ class _Files(Sequence[Entry]):
     """The entries of files that were listed, each made when it is asked for."""
 
     def __init__(self, files: list[_Listed]) -> None:
-        self._files = files
+        self.files = files
 
     def __len__(self) -> int:
-        return len(self._files)
+        return len(self.files)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return starmap(_File, self.files)
 
     @overload
     def __getitem__(self, index: int) -> Entry: ...
@@ -158,8 +161,24 @@ class _Files(Sequence[Entry]):
 
     def __getitem__(self, index: int | slice) -> Entry | Sequence[Entry]:
         if isinstance(index, slice):
-            return _Files(self._files[index])
-        return _File(*self._files[index])
+            return _Files(self.files[index])
+        return _File(*self.files[index])
+
+
+class _FileListing(Listing):
+    """The listing of files, which says what differs without making an entry of each."""
+
+    entries: _Files
+
+    def keys(self) -> Set[bytes]:
+        return {key for key, _ in self.entries.files}
+
+    def differing(self, stored: Mapping[bytes, str | None]) -> list[Entry]:
+        return [
+            _File(key, fingerprint)
+            for key, fingerprint in self.entries.files
+            if stored.get(key) != fingerprint.decode()
+        ]
 
 
 class _File(Entry):
@@ -167,11 +186,11 @@ class _File(Entry):
     for: of most files nobody does."""
 
     __slots__ = ()
+    locations = ()
 
     def __init__(self, key: bytes, fingerprint: bytes) -> None:
-        object.__setattr__(self, "key", key)
-        object.__setattr__(self, "fingerprint", fingerprint.decode())
-        object.__setattr__(self, "locations", ())  # which is asked for of every document
+        _set(self, "key", key)
+        _set(self, "fingerprint", fingerprint.decode())
 
     def __getattr__(self, name: str) -> Any:
         """Makes out what is not there yet."""
@@ -179,15 +198,16 @@ class _File(Entry):
         file_name = path.rpartition("/")[2]
         time_ns, _, size = self.fingerprint.partition(":")
         seconds = min(max(0, int(time_ns) // 1_000_000_000), _LATEST)
-        super().__init__(
-            key=self.key,
-            title=file_name.rpartition(".")[0] or file_name,
-            fingerprint=self.fingerprint,
-            path=path,
-            created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds)),
-            size=int(size),
-        )
+        _set(self, "title", file_name.rpartition(".")[0] or file_name)
+        _set(self, "path", path)
+        _set(self, "created_at", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds)))
+        _set(self, "size", int(size))
+        _set(self, "item_table", None)
+        _set(self, "is_active", True)
         return object.__getattribute__(self, name)
+
+
+_set = object.__setattr__  # what is frozen for all others
 
 
 def _is_document(name: bytes) -> bool:

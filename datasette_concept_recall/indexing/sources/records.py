@@ -75,9 +75,10 @@ class RecordIndexer(SourceIndexer):
     def process(self, run: SourceRun) -> Outcome:
         """Removes what is gone, then indexes what is new or changed."""
         reader = self.open(run.source)
-        there = {entry.key for entry in reader.listing().entries}
-        known = run.documents.known(run.version)
-        gone = [each.document_id for key, each in known.items() if key not in there]
+        there = reader.listing().keys()
+        stored = run.documents.fingerprints(run.version, run.documents.latest())
+        known = run.documents.known(run.version, stored.keys() - there)
+        gone = [each.document_id for each in known.values()]
         run.documents.remove(gone)
         run.counts.removed += len(gone)
         return run.work_through(reader)
