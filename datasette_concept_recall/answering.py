@@ -78,10 +78,10 @@ class Answer:
         request, limit = self._request, self._request.limit
         if request.mode == "concept" or not request.text.strip():
             return False
-        if request.mode != "auto" or limit is None or limit < 1:
-            return True
         if self.context is not None and (self.next_key or self.context.skipped):
             return False
+        if request.mode != "auto" or limit is None or limit < 1:
+            return True
         return self.total() < limit
 
     def filled(

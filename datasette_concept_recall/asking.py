@@ -314,6 +314,10 @@ async def _ask_with_any_project(
     try:
         return await _ask_one(datasette, actor, sight, request, asked_too)
     except UnknownProject:
-        wider = replace(request, project=None, after=None, limit=1)
+        # What other layers find is narrowed to the project, so here that is nothing.
+        facets = request.facets and request.mode in ("auto", "concept")
+        wider = replace(
+            request, project=None, after=None, limit=1, mode="concept", facets=facets, budget=None
+        )
         part, _ = await _ask_one(datasette, actor, sight, wider)
         return replace(part, result=without_items(part.result), lacks_project=True), []

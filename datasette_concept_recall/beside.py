@@ -6,7 +6,7 @@ narrowed to. Ranks are counted among what is left, so nothing can be told of the
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -25,7 +25,7 @@ from .liveness import active_sql
 from .mapping import Mapping, Source
 from .models import Candidate, Key, LayerHit, RankKey
 from .ranking import RANK_CONSTANT, reciprocal_rank_fusion
-from .reading import Reader, as_text, quote_identifier
+from .reading import Reader, as_text, equals, quote_identifier
 from .references import conditions, readings
 from .schema import Schema
 from .timestamps import age_of
@@ -135,21 +135,9 @@ def is_there(reader: Reader, schema: Schema, target: RowTarget) -> bool:
         columns = [table.rowid] if table.rowid and len(target.key) == 1 else []
     if not columns:
         return False
-    condition, values = _equal(columns, target.key)
+    condition, values = equals(columns, target.key)
     sql = f"select 1 from {quote_identifier(table.name)} where {condition} limit 1"
     return bool(reader.rows(sql, *values))
-
-
-def _equal(expressions: Sequence[str], values: Sequence[object]) -> tuple[str, list[object]]:
-    """The condition that expressions have these values, and what to bind for it. A text that is no
-    UTF-8, whose other bytes are surrogates, cannot be bound as one."""
-    terms: list[str] = []
-    bound: list[object] = []
-    for expression, value in zip(expressions, values, strict=True):
-        is_odd = isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value)
-        terms.append(f"{expression} is {'cast(? as text)' if is_odd else '?'}")
-        bound.append(str(value).encode("utf-8", "surrogateescape") if is_odd else value)
-    return " and ".join(terms), bound
 
 
 def _places(mapping: Mapping, target: Target) -> Iterator[tuple[Source, str, list[object]]]:
@@ -163,7 +151,7 @@ def _places(mapping: Mapping, target: Target) -> Iterator[tuple[Source, str, lis
             for source in mapping.sources:
                 columns, expressions = source.key_in(table)
                 if source.item_table == table and len(columns) == len(key):
-                    condition, values = _equal(expressions, key)
+                    condition, values = equals(expressions, key)
                     yield source, condition, values
         case RefTarget(ref):
             for source, named in readings(mapping, ref):

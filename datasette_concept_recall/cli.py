@@ -105,7 +105,13 @@ def match(db: Path, text: tuple[str, ...]) -> None:
     help="Ask concepts, then words and meaning if they find little (auto), or only one of these",
 )
 @click.option(
-    "--index", type=click.Path(path_type=Path), help="The index that holds the rows of DB"
+    "--index",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The index that holds the rows of DB",
+)
+@click.option(
+    "--embedder",
+    help="What turns TEXT into a vector: else that of the index, unless it is remote",
 )
 @click.option("as_json", "--json", is_flag=True, help="Print one JSON object")
 def recall_command(
@@ -117,6 +123,7 @@ def recall_command(
     budget: int | None,
     mode: Mode,
     index: Path | None,
+    embedder: str | None,
     as_json: bool,
 ) -> None:
     """Print what is tagged with the concepts of DB that TEXT names, ranked
@@ -138,7 +145,8 @@ def recall_command(
         mode=mode,
     )
     with opened(db) as conn:
-        result = recall_with_layers(conn, db, request, partial(embedder_named, None), index)
+        named = partial(embedder_named, None)
+        result = recall_with_layers(conn, db, request, named, index, embedder=embedder)
     if as_json:
         click.echo(json.dumps(_as_json(result, mode), indent=2, ensure_ascii=False))
     elif result.context is not None:

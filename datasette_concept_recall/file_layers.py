@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from .beside import is_live, is_there
 from .errors import RecallError
 from .fusion import Fusion
 from .indexing.embedding import Embedder
-from .layer_search import Semantic, search_full_text, search_layers, warned
+from .layer_search import Semantic, search_full_text, search_layers, wanted, warned
 from .layered import Layers, Origin
 from .lexical import Within
 from .mapped import read_mapping
@@ -29,6 +30,9 @@ from .semantic import VectorIndex
 EmbedderOf = Callable[[str], Embedder]
 """Gives an embedder by its name, or raises `RecallError`."""
 
+SemanticOf = Callable[[Reader], tuple[Semantic | None, str | None]]
+"""Gives the semantic layer of an index, or why it cannot be asked."""
+
 
 def recall_with_layers(
     conn: sqlite3.Connection,
@@ -37,22 +41,25 @@ def recall_with_layers(
     embedder_of: EmbedderOf,
     index: Path | None = None,
     fusion: Fusion | None = None,
+    embedder: str | None = None,
 ) -> RecallResult:
     """Answers a request from the file at ``path``, open as ``conn``; where concepts find less than
     was asked for from the other layers, too.
 
     These look into the file itself when it is an index, else into the ``index`` that holds its
-    rows, else into its own full text. Raises what `search.recall` does, and `RecallError` when the
-    index is none, or holds no rows of the file.
+    rows, else into its own full text. ``embedder`` is the name of the one that is asked, None for
+    that of the index, which is not asked when it is remote. Raises what `search.recall` does, and
+    `RecallError` when the index is none, or holds no rows of the file.
     """
     fusion = fusion or Fusion()
     result = recall(conn, request, fusion=fusion)
     if not result.wants_layers:
         return result
+    semantic_of = partial(_semantic, embedder_of=embedder_of, named=embedder)
     with reading(conn) as reader:
         mapping = read_mapping(reader)
     if mapping.is_index:
-        found = _search(conn, mapping, request, fusion, embedder_of, None)
+        found = _search(conn, mapping, request, fusion, semantic_of, None)
         found = _without_outdated(found)
     elif index is not None:
         with opened(index) as other:
@@ -60,7 +67,7 @@ def recall_with_layers(
                 of_index = read_mapping(reader)
                 if not of_index.full_text or not of_index.is_index:
                     raise RecallError(f"{index} is no index of this version")
-            found = _search(other, of_index, request, fusion, embedder_of, (path, mapping))
+            found = _search(other, of_index, request, fusion, semantic_of, (path, mapping))
     else:
         found = search_full_text(conn, mapping, request, fusion)
     return recall(conn, request, layers=found, fusion=fusion)
@@ -71,7 +78,7 @@ def _search(
     mapping: Mapping,
     request: RecallRequest,
     fusion: Fusion,
-    embedder_of: EmbedderOf,
+    semantic_of: SemanticOf,
     of: tuple[Path, Mapping] | None,
 ) -> Layers:
     """What is found in an index, or with ``of`` among the rows of that file."""
@@ -86,7 +93,8 @@ def _search(
             if not covered:
                 raise RecallError(f"The index holds no rows of {path}")
             within = Within(frozenset(each.id for each in covered), tables_of(rows, request))
-        semantic, problem = _semantic(reader, embedder_of)
+        is_wanted = "semantic" in wanted(request)
+        semantic, problem = semantic_of(reader) if is_wanted else (None, None)
     found = search_layers(conn, request, within, fusion, semantic, rows_only=of is not None)
     return warned(found, problem)
 
@@ -178,14 +186,27 @@ def embedder_name(reader: Reader) -> str | None:
     return live[0] if live and chosen not in live else chosen
 
 
-def _semantic(reader: Reader, embedder_of: EmbedderOf) -> tuple[Semantic | None, str | None]:
+def not_allowed(name: str, how: str) -> str:
+    """Why a remote embedder, which an index remembers, is not asked: nobody named it, which is done
+    as ``how`` says."""
+    return (
+        f"the index was made with the embedder {name}, which sends questions to another machine;"
+        f" name it {how} to allow that"
+    )
+
+
+def _semantic(
+    reader: Reader, embedder_of: EmbedderOf, named: str | None
+) -> tuple[Semantic | None, str | None]:
     name = embedder_name(reader)
     if name is None:
         return None, None
     try:
-        embedder = embedder_of(name)
+        embedder = embedder_of(name if named is None else named)
     except RecallError as error:
         return None, str(error)
+    if embedder.is_remote and named is None:
+        return None, not_allowed(name, "with --embedder")
     return Semantic(VectorIndex(embedder.identity.name), QueryVectors(embedder)), None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import access, compat
 from .file_layers import Covered, resolved
@@ -32,19 +32,32 @@ async def visible_index(datasette: Datasette, actor: compat.Actor, database: str
     return visible if visible is not None and visible.full_text else None
 
 
-async def tables_seen(
-    datasette: Datasette, actor: compat.Actor, sources: list[Covered]
-) -> tuple[tuple[tuple[int, frozenset[str]], ...], bool]:
-    """Of sources with rows of databases that are served the tables that an actor may see, in lower
-    case and with the id of the source, and whether all that they are about may be seen."""
+class Seen(NamedTuple):
+    """What an actor may see of the rows in an index: of some sources only these ``tables`` (in
+    lower case), of those ``without_subjects`` not all that they are about. Of databases that could
+    not be asked nothing may be seen; ``warnings`` says which."""
+
+    tables: tuple[tuple[int, frozenset[str]], ...]
+    without_subjects: frozenset[int]
+    warnings: tuple[str, ...]
+
+
+async def rows_seen(datasette: Datasette, actor: compat.Actor, sources: list[Covered]) -> Seen:
+    """What may be seen of the sources with rows of databases that are served."""
     seen: list[tuple[int, frozenset[str]]] = []
-    subjects = True
+    without_subjects: set[int] = set()
+    warnings: list[str] = []
     for source in sources:
         for name in served_from(datasette, source.path):
-            tables, has_subjects = await _visible_tables(datasette, actor, name)
+            try:
+                tables, has_subjects = await _visible_tables(datasette, actor, name)
+            except (sqlite3.Error, KeyError) as error:
+                tables, has_subjects = frozenset(), False
+                warnings.append(f"The rows of {name} were not searched: {error}.")
             seen.append((source.id, tables))
-            subjects = subjects and has_subjects
-    return tuple(seen), subjects
+            if not has_subjects:
+                without_subjects.add(source.id)
+    return Seen(tuple(seen), frozenset(without_subjects), tuple(warnings))
 
 
 async def _visible_tables(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from .config import (
 from .errors import BadConfiguration
 from .index_mapping import is_index
 from .mapped import build_mapping
+from .opening import read_only_uri
 from .reading import reading
 from .schema import read_schema
 from .vocabulary import Vocabulary
@@ -29,6 +31,7 @@ from .vocabulary import Vocabulary
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
+log = logging.getLogger("datasette_concept_recall")
 
 PLUGIN = "datasette-concept-recall"
 """The name under which the plugin is configured."""
@@ -137,26 +140,46 @@ def _problems_of(described: DatabaseConfig, conn: sqlite3.Connection) -> list[Ba
 
 
 def warm_up(datasette: Datasette) -> Thread:
-    """Starts to load the vocabularies of all files, so that the first request need not.
+    """Starts to load the vocabularies of all files, so that the first request need not."""
+
+    def load(served: Datasette, name: str, conn: sqlite3.Connection) -> None:
+        vocabulary_for(served, name).matcher(conn)
+
+    return read_files(datasette, load, "concept-recall-warm-up")
+
+
+def read_files(
+    datasette: Datasette,
+    read: Callable[[Datasette, str, sqlite3.Connection], None],
+    thread_name: str,
+    only: str | None = None,
+) -> Thread:
+    """Starts to read every file that is served, or the one that is served as ``only``: ``read`` is
+    called with the instance, the name of each and a connection to it.
 
     This happens in a thread of its own with connections of its own, beside the event loop and the
-    threads that answer requests.
+    threads that answer requests. Whatever fails with one file leaves the others as they are.
     """
-    files = [
-        (vocabulary_for(datasette, name), Path(db.path), "" if db.is_mutable else "&immutable=1")
-        for name, db in datasette.databases.items()
-        if db.path
-    ]
-    thread = Thread(target=_load, args=(files,), name="concept-recall-warm-up", daemon=True)
+    files = {
+        name: read_only_uri(Path(database.path), immutable=not database.is_mutable)
+        for name, database in list(datasette.databases.items())
+        if database.path and only in (None, name)
+    }
+    of = ref(datasette)  # a thread must not keep an instance that nobody else does
+
+    def run() -> None:
+        for name, uri in files.items():
+            served = of()
+            if served is None:
+                return
+            try:
+                with closing(sqlite3.connect(uri, uri=True)) as conn:
+                    read(served, name, conn)
+            except sqlite3.Error:
+                continue  # the request that asks this database will fail by itself, and say why
+            except BaseException:  # also of other plugins, such as panics of Rust
+                log.exception("%s could not be read in the background", name)
+
+    thread = Thread(target=run, name=thread_name, daemon=True)
     thread.start()
     return thread
-
-
-def _load(files: Iterable[tuple[Vocabulary, Path, str]]) -> None:
-    for vocabulary, path, immutable in files:
-        uri = f"{path.absolute().as_uri()}?mode=ro{immutable}"
-        try:
-            with closing(sqlite3.connect(uri, uri=True)) as conn:
-                vocabulary.matcher(conn)
-        except sqlite3.Error:
-            continue  # the request that asks this database will fail by itself, and say why

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import NamedTuple
 
 from .fusion import Fusion
@@ -79,7 +80,8 @@ def search_layers(
         neighbours: list[Passage] = []
         if "semantic" in layers and semantic is not None and question.topical:
             try:
-                asked = _Question(request.text, question, within, visible or within)
+                everything = (visible or within).with_meaning()
+                asked = _Question(request.text, question, within.with_meaning(), everything)
                 neighbours = _nearest(reader, asked, semantic, limit)
             except EmbedderFailure as failure:
                 warnings.append(without_semantic(str(failure)))
@@ -136,9 +138,23 @@ class _Question(NamedTuple):
 
 def _nearest(reader: Reader, asked: _Question, semantic: Semantic, limit: int) -> list[Passage]:
     try:
-        width = semantic.vectors.width(reader, semantic.deadline)
+        return _in_time(reader, asked, semantic, limit)
     except TimeoutError:
         raise EmbedderFailure("timeout", "the vectors of the index are still being read") from None
+    except ModuleNotFoundError as error:
+        problem = f"{error}: install datasette-concept-recall[semantic]"
+        raise EmbedderFailure("internal", problem) from error
+
+
+def _in_time(reader: Reader, asked: _Question, semantic: Semantic, limit: int) -> list[Passage]:
+    """The same, which raises `TimeoutError` where the vectors are not there before the deadline."""
+    began = perf_counter()
+
+    def left() -> float | None:
+        deadline = semantic.deadline
+        return None if deadline is None else max(0.0, deadline - (perf_counter() - began))
+
+    width = semantic.vectors.width(reader, left())
     if width is None:
         if has_other_vectors(reader, semantic.vectors.embedder):
             name = semantic.queries.embedder.name
@@ -146,14 +162,14 @@ def _nearest(reader: Reader, asked: _Question, semantic: Semantic, limit: int) -
             raise EmbedderFailure("invalid", problem)
         return []
     text, question, within, visible = asked
-    vector = semantic.queries.vector(text, width, semantic.deadline)
+    vector = semantic.queries.vector(text, width, left())
 
     def have_words(chunks: Sequence[int] | None) -> Sequence[int]:
         return admitted(reader, question, within, chunks)
 
     known = named(reader, question, within)
     of_vector = Asked(vector, within, visible, known, have_words)
-    return semantic.vectors.nearest(reader, of_vector, limit)
+    return semantic.vectors.nearest(reader, of_vector, limit, left())
 
 
 def _origins(reader: Reader) -> dict[int, str]:

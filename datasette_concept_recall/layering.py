@@ -8,8 +8,10 @@ what it may answer with is said by `index_access`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +31,7 @@ from .file_layers import (
     without,
 )
 from .fusion import Fusion
-from .index_access import path_of, sees_projects, served_from, tables_seen, visible_index
+from .index_access import path_of, rows_seen, sees_projects, served_from, visible_index
 from .instances import layers_config
 from .layer_search import (
     NO_SEMANTIC,
@@ -52,10 +54,15 @@ from .semantic_layers import kept_of, semantic_of
 if TYPE_CHECKING:
     from datasette.app import Datasette
 
+log = logging.getLogger("datasette_concept_recall")
+
 T = TypeVar("T")
 
 _FALLBACK_LIMIT = 100
 """So many references a fallback is asked for, of which some may be gone or not to be seen."""
+
+
+_ONLY_CONCEPTS = "Searching by words and meaning failed, so only concepts were found"
 
 
 class Asker(NamedTuple):
@@ -81,10 +88,14 @@ async def find_layers(datasette: Datasette, asker: Asker, asked_too: Iterable[st
     databases that are ``asked_too`` are theirs to find, and not once more as documents of an
     index."""
     fusion = fusion_of(datasette)
-    others = []
+    others: list[SemanticFallback] = []
     if "semantic" in wanted(asker.request):
         others = [f for f in semantic_fallbacks(datasette) if f.database == asker.database]
-    found = await _without_fallbacks(datasette, asker, fusion, asked_too, bool(others))
+    try:
+        found = await _without_fallbacks(datasette, asker, fusion, asked_too, bool(others))
+    except Exception as error:  # a value in the index that nobody expects, or a fault of ours
+        log.exception("The layers behind the concepts failed for %s", asker.database)
+        found = Layers(warnings=(f"{_ONLY_CONCEPTS} ({type(error).__name__})",))
     answered = await asyncio.gather(
         *(_asked(datasette, other, asker.request.text, fusion) for other in others)
     )
@@ -115,16 +126,22 @@ async def _asked(
 ) -> RankedList | str:
     """What another plugin finds, in a thread, or why it does not answer."""
     deadline = layers_config(datasette).deadline_ms / 1000
-    calls = kept_of(datasette).calls
+    calls = kept_of(datasette).calls[id(fallback)]
 
-    def search() -> list[str]:
-        return [str(ref) for ref in fallback.search(text, _FALLBACK_LIMIT)][:_FALLBACK_LIMIT]
+    def search() -> RankedList | str:
+        try:
+            found = [str(ref) for ref in fallback.search(text, _FALLBACK_LIMIT)]
+            return references(found[:_FALLBACK_LIMIT], fusion)
+        # Whatever another plugin raises stays in its thread: SystemExit would end the server, and
+        # a StopIteration, which no future can hold, would let the request wait for ever.
+        except BaseException as error:
+            return without_semantic(f"{type(error).__name__}: {error}")
 
     try:
-        return references(await asyncio.to_thread(calls.call, search, deadline), fusion)
+        return await asyncio.to_thread(calls.call, search, deadline)
     except TooLate as late:
         return without_semantic(str(late))
-    except (Exception, SystemExit) as error:  # whatever the code of another plugin raises
+    except Exception as error:  # such as of a machine that has no thread left
         return without_semantic(f"{type(error).__name__}: {error}")
 
 
@@ -153,7 +170,7 @@ async def _in_index(
     sources = await _trip(datasette, database, _row_sources)
     if isinstance(sources, str):
         return Layers(warnings=(sources,))
-    seen, subjects = await tables_seen(datasette, actor, sources)
+    seen = await rows_seen(datasette, actor, sources)
     elsewhere = await _items_of(datasette, sources, asked_too)
 
     def search(conn: sqlite3.Connection) -> Layers:
@@ -163,7 +180,8 @@ async def _in_index(
             known = {each.id for each in sources}
             new = (each.id for each in row_sources(reader) if each.id not in known)
             hidden = tuple((id_, frozenset[str]()) for id_ in new)
-            everything = Within(None, None, None, (*seen, *hidden), subjects)
+            tables = (*seen.tables, *hidden)
+            everything = Within(None, None, None, tables, seen.without_subjects)
             kinds = request.types or None
             within = replace(everything, sources=chosen, kinds=kinds, elsewhere=elsewhere)
             semantic, problem = _semantic(datasette, database, visible, reader, request)
@@ -172,8 +190,9 @@ async def _in_index(
 
     found = await _trip(datasette, database, search)
     if isinstance(found, str):
-        return Layers(warnings=(found,))
-    return await _without_outdated(datasette, found)
+        return Layers(warnings=(found, *seen.warnings))
+    found = await _without_outdated(datasette, found)
+    return replace(found, warnings=(*found.warnings, *seen.warnings))
 
 
 def _row_sources(conn: sqlite3.Connection) -> list[Covered]:
@@ -190,22 +209,32 @@ async def _items_of(
     found: list[tuple[int, frozenset[str]]] = []
     for source in sources:
         for name in asked.intersection(served_from(datasette, source.path)):
-            mapping = await access.known_mapping(datasette, name)
-            found.append((source.id, tables_of(mapping, None)))
+            with suppress(sqlite3.Error, KeyError):  # then it finds nothing itself
+                mapping = await access.known_mapping(datasette, name)
+                found.append((source.id, tables_of(mapping, None)))
     return tuple(found)
 
 
 async def _without_outdated(datasette: Datasette, layers: Layers) -> Layers:
-    """Without the rows that no longer hold in the databases that they come from."""
+    """Without the rows that no longer hold in the databases that they come from, and those of
+    databases that cannot say which hold."""
     origins = {each.origin for found in layers.lists for each in found.found if each.origin}
     gone: set[Origin] = set()
-    for path in {origin.path for origin in origins}:
+    warnings: list[str] = []
+    for path in sorted({origin.path for origin in origins}):
         here = [origin for origin in origins if origin.path == path]
         for name in served_from(datasette, Path(path)):
-            mapping = await access.known_mapping(datasette, name)
-            found = await _trip(datasette, name, partial(outdated, origins=here, mapping=mapping))
-            gone |= found if isinstance(found, set) else set()
-    return without(layers, gone)
+            try:
+                mapping = await access.known_mapping(datasette, name)
+                gone |= await access.in_time(
+                    datasette, name, partial(outdated, origins=here, mapping=mapping)
+                )
+            except (sqlite3.Error, KeyError) as error:
+                gone.update(here)
+                warnings.append(
+                    f"Rows of {name} were left out, since it could not be asked: {error}."
+                )
+    return replace(without(layers, gone), warnings=(*layers.warnings, *warnings))
 
 
 # --- among the rows of a database ----------------------------------------------------------------
@@ -242,7 +271,7 @@ async def _in_index_of(
     path = path_of(datasette, database)
     if path is None:
         return None
-    subjects = sees_projects(await access.known_mapping(datasette, database), visible)
+    has_subjects = sees_projects(await access.known_mapping(datasette, database), visible)
     tables, narrowed = tables_of(visible, None), tables_of(visible, request)
     failed: tuple[Layers, list[Covered]] | None = None
     answers: list[tuple[int, bool, int, Layers, list[Covered]]] = []
@@ -260,7 +289,8 @@ async def _in_index_of(
                     return None
                 semantic, problem = _semantic(datasette, name, seen, reader, request)
             sources = frozenset(each.id for each in covered)
-            everything = Within(sources, tables, subjects=subjects)
+            hidden = frozenset[int]() if has_subjects else sources
+            everything = Within(sources, tables, without_subjects=hidden)
             within = replace(everything, tables=narrowed)
             found = search_layers(
                 conn, request, within, fusion, semantic, visible=everything, rows_only=True

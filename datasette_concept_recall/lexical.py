@@ -8,38 +8,56 @@ keeps in a knowledge database, which knows no stems.
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from unicodedata import combining, normalize
 
+from .folding import fold
 from .layered import Passage
 from .mapping import FULL_TEXT, Mapping
 from .models import Key
 from .reading import Reader, json_list
-from .topical import Question, singular
+from .topical import Question, in_words, singular
 
 NAMED = 4.0
 """What it adds to the BM25 of a record when the question has the whole name of its subject, or of
 an entity of it: about what a rare word adds, also where the name is in most records, of which BM25
 would make nothing."""
 
-_marked = re.compile("\x02([^\x03]*)\x03").findall
+_MARKS = tuple(f"<{secrets.token_hex(16)}>" for _ in range(2))
+"""What full text puts around the words that it found. No text can have them, since nobody knows
+them: else it could pass anything for a word of the question."""
+
+_marked = re.compile("(.*?)".join(_MARKS), re.DOTALL).findall
 
 
 @dataclass(frozen=True)
 class Within:
     """What of an index is searched: documents of these sources, of rows those of these tables (in
     lower case), and these kinds. None: all. ``seen`` narrows the rows of some sources to tables
-    that may be seen; without ``subjects`` nothing is found by what a record is about, such as its
-    project."""
+    that may be seen, ``elsewhere`` are tables of which others find the rows. Of what the sources
+    ``without_subjects`` have nobody may know what it is about, such as its project: where there are
+    any, nothing is found by that, and nothing of them by vectors, which are made of it as well."""
 
     sources: frozenset[int] | None = None
     tables: frozenset[str] | None = None
     kinds: frozenset[str] | None = None
     seen: tuple[tuple[int, frozenset[str]], ...] = ()
-    subjects: bool = True
+    without_subjects: frozenset[int] = frozenset()
     elsewhere: tuple[tuple[int, frozenset[str]], ...] = ()
+
+    @property
+    def subjects(self) -> bool:
+        """Whether something may be found by what it is about."""
+        return not self.without_subjects
+
+    def with_meaning(self) -> Within:
+        """What of it may be searched by vectors."""
+        nothing = frozenset[str]()
+        hidden = tuple((source, nothing) for source in sorted(self.without_subjects))
+        return replace(self, seen=(*self.seen, *hidden))
 
     def admits(self, source: int, table: str | None, kind: str) -> bool:
         """Whether a document of a source is searched."""
@@ -129,10 +147,10 @@ def words_of_chunks(
         return {}
     # The plus keeps SQLite from searching the words anew for each of the chunks.
     rows = reader.rows(
-        "select rowid, highlight(chunk_fts, 0, char(2), char(3)),"
-        " highlight(chunk_fts, 1, char(2), char(3)), highlight(chunk_fts, 2, char(2), char(3))"
-        " from chunk_fts"
+        "select rowid, highlight(chunk_fts, 0, ?, ?), highlight(chunk_fts, 1, ?, ?),"
+        " highlight(chunk_fts, 2, ?, ?) from chunk_fts"
         " where chunk_fts match ? and +rowid in (select value from json_each(?))",
+        *_MARKS * 3,
         within.scoped(_any(question.topical)),
         json_list(chunks),
     )
@@ -154,8 +172,14 @@ def admitted(
 
 
 def _words(*highlighted: str | None) -> tuple[str, ...]:
+    """The words between marks, each once. What full text takes for two words, which may have
+    anything between them, is left out."""
     found = (word.lower() for text in highlighted for word in _marked(text or ""))
-    return tuple(dict.fromkeys(filter(None, found)))
+    return tuple(filter(_is_word, dict.fromkeys(found)))
+
+
+def _is_word(text: str) -> bool:
+    return in_words(text).split() == [fold(text)]
 
 
 def _any(words: Sequence[str]) -> str:
@@ -196,10 +220,11 @@ def search_kb(reader: Reader, mapping: Mapping, question: Question, limit: int) 
     kinds = [kind for kind, source in _KB_SOURCES.items() if source in sources]
     query = _admitting(_with_variants(question.topical), question.others)
     rows: list[tuple[Any, ...]] = reader.rows(
-        f"select source_type, source_id, highlight({FULL_TEXT}, 0, char(2), char(3)),"
+        f"select source_type, source_id, highlight({FULL_TEXT}, 0, ?, ?),"
         f" bm25({FULL_TEXT}) from {FULL_TEXT} where {FULL_TEXT} match ?"
         " and source_type in (select value from json_each(?))"
         " order by 4, source_type, source_id limit ?",
+        *_MARKS,
         f"body : ({query})",
         json_list(kinds),
         limit,

@@ -13,6 +13,11 @@ _PATIENCE_SECONDS = 2
 """So long a writer waits for another one to finish."""
 
 
+def read_only_uri(path: Path, *, immutable: bool = False) -> str:
+    """By which SQLite opens a file for reading only; one that is ``immutable`` without locks."""
+    return f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if immutable else ''}"
+
+
 def _check(path: Path) -> None:
     if path.is_dir():
         raise DatabaseUnreadable(f"{path} is a folder, not a database")
@@ -40,8 +45,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    uri = path.absolute().as_uri()
-    conn = sqlite3.connect(f"{uri}?mode=ro", uri=True)
+    conn = sqlite3.connect(read_only_uri(path), uri=True)
     try:
         conn.execute("select 1 from sqlite_master limit 1").fetchall()
     except sqlite3.Error as error:
@@ -50,7 +54,7 @@ def _connect(path: Path) -> sqlite3.Connection:
             raise
         # In a folder that cannot be written, a file in WAL mode has nowhere for its index. When
         # nobody left a log beside it, it can be read as it is.
-        conn = sqlite3.connect(f"{uri}?mode=ro&immutable=1", uri=True)
+        conn = sqlite3.connect(read_only_uri(path, immutable=True), uri=True)
     return conn
 
 

@@ -26,6 +26,18 @@ def json_list(values: Iterable[object]) -> str:
     return json.dumps(list(values))
 
 
+def equals(expressions: Iterable[str], values: Iterable[object]) -> tuple[str, list[object]]:
+    """The condition that expressions have these values, and what to bind for it. A text that is no
+    UTF-8, whose other bytes are surrogates, cannot be bound as one."""
+    terms: list[str] = []
+    bound: list[object] = []
+    for expression, value in zip(expressions, values, strict=True):
+        is_odd = isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value)
+        terms.append(f"{expression} is {'cast(? as text)' if is_odd else '?'}")
+        bound.append(str(value).encode("utf-8", "surrogateescape") if is_odd else value)
+    return " and ".join(terms), bound
+
+
 class Reader:
     """Runs queries that return plain tuples, whatever row factory the connection has.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from . import compat
 from .fallbacks import ActiveRecord, SemanticFallback, active_records
 from .instances import vocabulary_for
+from .opening import read_only_uri
 from .registered import semantic_fallbacks
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ LOOK_SECONDS = 5.0
 """How often it is looked whether anything was committed."""
 
 _MOST_DOUBLED = 7
-"""After each failure in a row it waits twice as long, so many times: ten minutes at most."""
+"""After each failure in a row it waits twice as long, so many times: about ten minutes at most."""
 
 
 class Reconciler:
@@ -41,7 +42,8 @@ class Reconciler:
         self, fallback: SemanticFallback, path: Path, vocabulary: Vocabulary, immutable: bool
     ) -> None:
         self._fallback, self._vocabulary = fallback, vocabulary
-        self._uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if immutable else ''}"
+        self._path, self._uri = path, read_only_uri(path, immutable=immutable)
+        self._failures = 0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="concept-recall-reconcile")
         self._thread.daemon = True
@@ -55,26 +57,35 @@ class Reconciler:
         self._stopping.set()
 
     def _run(self) -> None:
-        version = None
+        """Goes on until it is stopped, whatever goes wrong."""
         while not self._stopping.is_set():
             try:
-                with self._connection() as conn:
-                    version = self._keep(conn, version)
-            except sqlite3.Error as error:
+                self._keep()
+                continue
+            except (OSError, sqlite3.Error) as error:
                 log.warning("A database cannot be read for its fallback: %s", error)
-                self._stopping.wait(LOOK_SECONDS)
+            except BaseException:
+                log.exception("A semantic fallback could not be brought up to date")
+            self._wait(succeeded=False)
 
-    def _keep(self, conn: sqlite3.Connection, version: int | None) -> int | None:
-        """Compares whenever something was committed; returns when it is to end."""
-        failures = 0
-        while not self._stopping.is_set():
-            ((now,),) = conn.execute("pragma data_version").fetchall()
-            if now != version:
-                succeeded = self.reconcile(conn)
-                version = now if succeeded else None
-                failures = 0 if succeeded else min(failures + 1, _MOST_DOUBLED)
-            self._stopping.wait(LOOK_SECONDS * 2**failures)
-        return version
+    def _keep(self) -> None:
+        """Compares whenever something was committed, as long as the same file is there."""
+        file, version = self._file(), None
+        with closing(sqlite3.connect(self._uri, uri=True)) as conn:
+            while self._file() == file and not self._stopping.is_set():
+                ((now,),) = conn.execute("pragma data_version").fetchall()
+                if now != version:
+                    version = now if self.reconcile(conn) else None
+                self._wait(succeeded=version is not None)
+
+    def _file(self) -> tuple[int, int]:
+        """Which file has the path now: another one may have been put in its place."""
+        found = self._path.stat()
+        return found.st_dev, found.st_ino
+
+    def _wait(self, *, succeeded: bool) -> None:
+        self._failures = 0 if succeeded else min(self._failures + 1, _MOST_DOUBLED)
+        self._stopping.wait(LOOK_SECONDS * 2**self._failures)
 
     def reconcile(self, conn: sqlite3.Connection) -> bool:
         """Compares once; whether it succeeded. A failure is logged, and tried again later. Raises
@@ -83,15 +94,10 @@ class Reconciler:
         with _set_aside(active_records(conn, mapping)) as active:
             try:
                 self._fallback.reconcile(active)
-            except Exception:  # whatever the code of another plugin raises
+            except BaseException:  # whatever the code of another plugin raises, as panics of Rust
                 log.exception("A semantic fallback could not be brought up to date")
                 return False
         return True
-
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self._uri, uri=True)) as conn:
-            yield conn
 
 
 @contextmanager

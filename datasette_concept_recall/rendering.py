@@ -100,7 +100,7 @@ _ADDED: dict[Rendering, Callable[[RecordText], str]] = {
 }
 
 
-def embedding_text(record: RecordText, rendering: Rendering = "frontmatter") -> str:
+def embedding_text(record: RecordText, rendering: Rendering = DEFAULT_RENDERING) -> str:
     """The statement as it is written, then what the rendering adds, beginning on a new line.
 
     Nothing is added to a blank statement: a record that says nothing must not be found by what is

@@ -14,18 +14,22 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from .layered import Passage
 from .lexical import Within
 from .reading import Reader, json_list
-from .vector_memory import BY_BYTES, BYTES_HELD, Form, Gathered, Held
+from .vector_memory import BY_BYTES, BYTES_HELD, Change, Form, Gathered, Held, Log
 
 _ROUNDING = 0.01
 """So far apart two cosines may be whose order the bytes do not tell."""
 
 _LAG = 1_000
-"""So many changes a snapshot may be older than what is held; else the file is another one."""
+"""So many changes a snapshot may be older than what is held."""
+
+_SNAPSHOT_SECONDS = 10.0
+"""No request reads for longer than that in one transaction."""
 
 _SORTED = 20
 """So many times as many chunks are sorted as documents are wanted, which may have several."""
@@ -84,6 +88,7 @@ class VectorIndex:
         self._by_bytes, self._bytes_held = by_bytes, bytes_held
         self._lock = threading.Lock()
         self._held: Held | None = None
+        self._held_since = 0.0
 
     def width(self, reader: Reader, patience: float | None = None) -> int | None:
         """How many numbers the vectors have; None while there are none.
@@ -94,12 +99,14 @@ class VectorIndex:
         held = self._current(reader, patience)
         return held.width if held.size else None
 
-    def nearest(self, reader: Reader, asked: Asked, limit: int) -> list[Passage]:
+    def nearest(
+        self, reader: Reader, asked: Asked, limit: int, patience: float | None = None
+    ) -> list[Passage]:
         """The nearest documents that are admitted, best first; nothing that this snapshot of the
-        database does not show."""
+        database does not show. Raises `TimeoutError` as `width` does."""
         import numpy
 
-        held = self._current(reader)
+        held = self._current(reader, patience)
         if not held.size or len(asked.vector) != held.width:
             return []
         allowed = held.allowed(asked.within)
@@ -144,42 +151,43 @@ class VectorIndex:
     # -- keeping it true --------------------------------------------------------------------------
 
     def _current(self, reader: Reader, patience: float | None = None) -> Held:
-        ((first, last),) = reader.rows(
-            "select coalesce(min(id), 0),"
-            " coalesce((select seq from sqlite_sequence where name = 'live_change'), 0)"
-            " from live_change"
-        )
+        last = _latest(reader, 1).last
         held = self._held
-        if held is not None and held.change == last:
+        if held is not None and held.log.last == last:
             return held
         if reader.in_foreign_transaction:  # for this caller only
-            return self._read(reader, last)
+            return self._read(reader)
         if not self._lock.acquire(timeout=-1 if patience is None else max(0, patience)):
             raise TimeoutError
         try:
             held = self._held
-            if held is not None and held.change == last:
-                return held
-            if held is not None and last < held.change < last + _LAG:
-                return held  # of a later snapshot: what this one lacks is not found in its tables
-            if held is None or held.change > last or (first or last + 1) > held.change + 1:
+            if held is not None and (held.log.last == last or self._is_before(last)):
+                return held  # what this snapshot lacks is not found in its tables
+            if held is None or not _knows(reader, held.log.last):
                 if patience is not None and self._elsewhere is not None and self._is_long(reader):
                     self._elsewhere()
                     raise TimeoutError
-                held = self._read(reader, last)
+                held = self._read(reader)
             else:
-                held = self._followed(reader, held, last)
-            self._held = held
+                held = self._followed(reader, held)
+            self._held, self._held_since = held, monotonic()
             return held
         finally:
             self._lock.release()
+
+    def _is_before(self, last: Change) -> bool:
+        """Whether a snapshot is one from before what is held was read. What still shows an earlier
+        state when nobody can be reading since then any more was restored from a copy."""
+        held = self._held
+        is_earlier = held is not None and last in held.log.some
+        return is_earlier and monotonic() - self._held_since < _SNAPSHOT_SECONDS
 
     def _is_long(self, reader: Reader) -> bool:
         """Whether reading everything may outlast the time limit of a request."""
         ((last,),) = reader.rows("select coalesce(max(chunk_id), 0) from vector")
         return bool(last > self._by_bytes)
 
-    def _read(self, reader: Reader, change: int) -> Held:
+    def _read(self, reader: Reader) -> Held:
         self.loads += 1
         widths = reader.rows(
             f"select length(v.embedding) / 4, count(*) {_LIVE} group by 1 order by 2 desc, 1",
@@ -188,18 +196,18 @@ class VectorIndex:
         width, count = widths[0] if widths else (0, 0)  # others were not made by this embedder
         gathered = Gathered(width, count, self._form(count))
         gathered.add(reader.each(f"{_SELECT} {_LIVE} order by c.id", self.embedder))
-        return gathered.held(change)
+        return gathered.held(_latest(reader, _LAG))
 
-    def _followed(self, reader: Reader, held: Held, change: int) -> Held:
+    def _followed(self, reader: Reader, held: Held) -> Held:
         """What is held with the documents that changed since then read anew."""
         changed = [
             id_
             for (id_,) in reader.rows(
-                "select distinct document_id from live_change where id > ?", held.change
+                "select distinct document_id from live_change where id > ?", held.log.last[0]
             )
         ]
         if not held.size:
-            return self._read(reader, change)
+            return self._read(reader)
         gathered = Gathered(held.width, held.size, held.form, held, changed)
         gathered.add(
             reader.each(
@@ -208,12 +216,29 @@ class VectorIndex:
                 json_list(changed),
             )
         )
-        followed = gathered.held(change)
+        followed = gathered.held(_latest(reader, _LAG))
         sizes = (followed.size * _SLACK, followed.size / _SLACK)
-        return followed if held.form in map(self._form, sizes) else self._read(reader, change)
+        return followed if held.form in map(self._form, sizes) else self._read(reader)
 
     def _form(self, size: float) -> Form:
         return Form(size <= self._bytes_held, size > self._by_bytes)
+
+
+def _latest(reader: Reader, number: int) -> Log:
+    """The latest changes of an index, so many of them."""
+    some = reader.rows("select id, mark from live_change order by id desc limit ?", number)
+    return Log(some[0], tuple(some)) if some else Log(_NO_CHANGE)
+
+
+_NO_CHANGE: Change = (0, None)
+
+
+def _knows(reader: Reader, change: Change) -> bool:
+    """Whether the log of an index has a change, so that what came since is in it too; one that was
+    restored from a copy, or is another one, has not."""
+    if change == _NO_CHANGE:
+        return reader.rows("select min(id) from live_change") == [(1,)]
+    return bool(reader.rows("select 1 from live_change where id = ? and mark is ?", *change))
 
 
 def has_other_vectors(reader: Reader, embedder: str) -> bool:

@@ -6,19 +6,21 @@ Both are kept for each instance, and read or loaded in the background when it st
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing, suppress
+from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from threading import Lock, Thread
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary, ref
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from .deadlines import InTime
 from .errors import BadConfiguration, RecallError
-from .file_layers import embedder_name
+from .file_layers import embedder_name, not_allowed
 from .indexing.embedding import Embedder, EmbedderFailure
-from .instances import index_config, layers_config, vocabulary_for
+from .instances import index_config, layers_config, read_files, vocabulary_for
 from .layer_search import Semantic
+from .layered import RankedList
 from .query_vectors import QueryVectors
 from .reading import Reader, reading
 from .registered import embedder_named
@@ -26,21 +28,25 @@ from .semantic import VectorIndex
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
+    from datasette.database import Database
 
-REMOTE = (
-    "the index was made with the embedder {}, which sends questions to another machine; name it as"
-    " index.embedder in the configuration of this plugin to allow that"
-)
+
+class _Known(NamedTuple):
+    database: ReferenceType[Database]
+    embedder: str
+    semantic: Semantic | str
 
 
 @dataclass
 class Kept:
-    """What is kept of one Datasette: the semantic layer of each index by name, with the name of
-    its embedder, or why there is none."""
+    """What is kept of one Datasette: the semantic layer of each index by name, with the database
+    that has the name and the name of its embedder, or why there is none; the calls of each fallback
+    by its ``id``, since it is there as long as the instance is; and which indexes are being read in
+    the background."""
 
-    semantic: dict[str, tuple[str, Semantic | str]] = field(default_factory=dict)
+    semantic: dict[str, _Known] = field(default_factory=dict)
     embedders: dict[str, Embedder] = field(default_factory=dict)
-    calls: InTime[list[str]] = field(default_factory=InTime)
+    calls: dict[int, InTime[RankedList | str]] = field(default_factory=partial(defaultdict, InTime))
     lock: Lock = field(default_factory=Lock)
     loading: set[str] = field(default_factory=set)
 
@@ -63,12 +69,14 @@ def semantic_of(
     name = embedder_name(reader)
     if name is None:
         return None, None
-    instance = kept_of(datasette)
+    instance, served = kept_of(datasette), datasette.get_database(database)
     with instance.lock:
         known = instance.semantic.get(database)
-        if known is None or known[0] != name or isinstance(known[1], str):
-            known = instance.semantic[database] = name, _made(datasette, instance, database, name)
-    semantic = known[1]
+        is_of_another = known is None or (known.database(), known.embedder) != (served, name)
+        if known is None or is_of_another or isinstance(known.semantic, str):
+            made = _made(datasette, instance, database, name)
+            known = instance.semantic[database] = _Known(ref(served), name, made)
+    semantic = known.semantic
     return (None, semantic) if isinstance(semantic, str) else (semantic, None)
 
 
@@ -77,13 +85,15 @@ def _made(datasette: Datasette, instance: Kept, database: str, name: str) -> Sem
         embedder = instance.embedders.get(name) or embedder_named(datasette, name)
     except RecallError as error:
         return str(error)
-    except Exception as error:  # whatever the code of another plugin raises
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the code of another plugin raises
         return f"{type(error).__name__}: {error}"
     instance.embedders[name] = embedder
     config = index_config(datasette)
     is_allowed = config is not None and (config.database, config.embedder) == (database, name)
     if embedder.is_remote and not is_allowed:
-        return REMOTE.format(name)
+        return not_allowed(name, "as index.embedder in the configuration of this plugin")
     deadline = layers_config(datasette).deadline_ms / 1000
     of = ref(datasette)
 
@@ -119,41 +129,23 @@ def sql_embedder(datasette: Datasette) -> Embedder | None:
 def warm_up(datasette: Datasette, only: str | None = None) -> Thread:
     """Starts to read the vectors of every index, or of one, and to load its embedder, so that the
     first question need not wait. One that sends texts elsewhere is not asked."""
-    files = {
-        name: f"{Path(served.path).absolute().as_uri()}?mode=ro"
-        + ("" if served.is_mutable else "&immutable=1")
-        for name, served in list(datasette.databases.items())
-        if served.path and only in (None, name)
-    }
-    loading = kept_of(datasette).loading
-    loading.update(files)
-    of = ref(datasette)  # a thread must not keep an instance that nobody else does
-
-    def load() -> None:
-        for name, uri in files.items():
-            instance = of()
-            if instance is None:
-                return
-            try:
-                with closing(sqlite3.connect(uri, uri=True)) as conn:
-                    _load(instance, name, conn)
-            except (sqlite3.Error, EmbedderFailure):
-                continue  # the request that asks this index will fail by itself, and say why
-            finally:
-                loading.discard(name)
-
-    thread = Thread(target=load, name="concept-recall-warm-up-layers", daemon=True)
-    thread.start()
-    return thread
+    return read_files(datasette, _load, "concept-recall-warm-up-layers", only)
 
 
 def _load(datasette: Datasette, database: str, conn: sqlite3.Connection) -> None:
-    if not vocabulary_for(datasette, database).mapping(conn).vectors:
+    """Does nothing where another thread is at it. What is still to come is not yet ``loading``:
+    a question may have it read before its turn, however long the others take."""
+    loading = kept_of(datasette).loading
+    if database in loading or not vocabulary_for(datasette, database).mapping(conn).vectors:
         return
-    with reading(conn) as reader:
-        semantic, _ = semantic_of(datasette, database, reader)
-        if semantic is None:
-            return
-        width = semantic.vectors.width(reader)
-    if width is not None and not semantic.queries.embedder.is_remote:
-        semantic.queries.vector("warm-up", width, None)
+    loading.add(database)
+    try:
+        with reading(conn) as reader:
+            semantic, _ = semantic_of(datasette, database, reader)
+            width = semantic.vectors.width(reader) if semantic else None
+        if semantic and width is not None and not semantic.queries.embedder.is_remote:
+            semantic.queries.vector("warm-up", width, None)
+    except EmbedderFailure:
+        return  # the request that asks this index will be answered without it, and say why
+    finally:
+        loading.discard(database)

@@ -40,6 +40,18 @@ _BIT_BLOCK = 65_536
 Group = tuple[int, str | None, str]
 """The source, the table and the kind of a document."""
 
+Change = tuple[int, int | None]
+"""The number of a change in the log of an index, and the mark that tells it from that of a copy."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """Which changes of an index are known: ``last`` is the latest of them, and ``some`` are that
+    and a number of those before it."""
+
+    last: Change
+    some: tuple[Change, ...] = ()
+
 
 @dataclass(frozen=True)
 class Form:
@@ -54,10 +66,10 @@ class Held:
     """n vectors of d numbers: ``chunks`` (n,), ``documents`` (n,), and where these belong as the
     numbers of ``groups``; ``coarse`` (n, d) int8 with the ``scale`` (n,) of each, or None; ``bits``
     (d / 64, n) uint64, or None, and ``centre`` (d,), what was taken off before the signs were kept;
-    ``sample`` (up to `SAMPLE`, d) float32 of the groups ``sampled`` (up to `SAMPLE`,). ``change``
-    is the last one that it knows."""
+    ``sample`` (about `SAMPLE`, d) float32 of the vectors at the places ``sampled``, where there are
+    bits. ``log`` is what it knows of the changes of the index."""
 
-    change: int
+    log: Log
     width: int
     chunks: Any
     documents: Any
@@ -98,7 +110,7 @@ class Held:
         else has a say in what is similar by chance."""
         import numpy
 
-        found = self.sample[self._are_in(self.sampled, within)] @ query
+        found = self.sample[self._are_in(self.group_of[self.sampled], within)] @ query
         return found if len(found) else numpy.array([0.0, 2.0])  # nobody knows: nothing is beyond
 
     def cosines(self, query: Any, places: Any = None) -> Any:
@@ -152,7 +164,8 @@ class Gathered:
     ) -> None:
         import numpy
 
-        self._width, self._count, self._form = width, count, form
+        self._width, self._form = width, form
+        self._odds, self._size = SAMPLE / max(count, 1), 0
         self._centre = None if before is None else before.centre
         self._groups: dict[Group, int] = {}
         self._chunks, self._documents, self._group_of = [], [], []
@@ -165,6 +178,7 @@ class Gathered:
             kept = ~numpy.isin(before.documents, numpy.array(changed, "int64"))
             self._groups = {group: n for n, group in enumerate(before.groups)}
             self._chunks.append(before.chunks[kept])
+            self._size = len(self._chunks[0])
             self._documents.append(before.documents[kept])
             self._group_of.append(before.group_of[kept])
             if form.has_bytes:
@@ -172,8 +186,9 @@ class Gathered:
                 self._scale.append(before.scale[kept])
             if form.has_bits:
                 self._bits.append(before.bits[:, kept])
-            self._sample.append(before.sample)
-            self._sampled.append(before.sampled)
+                stay = kept[before.sampled]
+                self._sample.append(before.sample[stay])
+                self._sampled.append((numpy.cumsum(kept) - 1)[before.sampled[stay]])
 
     def add(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Takes rows of (chunk, document, source, table, kind, vector); vectors of another width
@@ -211,23 +226,28 @@ class Gathered:
             self._scale.append(scale)
         if self._form.has_bits:
             self._bits.append(signs(vectors - self._centre))
-        step = max(1, self._count // SAMPLE)
-        self._sample.append(vectors[::step].copy())
-        self._sampled.append(self._group_of[-1][::step])
+            chosen = numpy.flatnonzero(_draw(self._chunks[-1]) < self._odds)
+            self._sample.append(vectors[chosen])
+            self._sampled.append(chosen + self._size)
+        self._size += len(block)
 
-    def held(self, change: int) -> Held:
+    def held(self, log: Log) -> Held:
         """All of it as it is searched."""
         import numpy
 
         none: Any = numpy.zeros(0, "int64")
         if not self._chunks:
-            return Held(
-                change, self._width, none, none, none, (), None, None, None, none, none, none
-            )
+            return Held(log, self._width, none, none, none, (), None, None, None, none, none, none)
+        chunks = numpy.concatenate(self._chunks)
+        sample = sampled = none
+        if self._form.has_bits:
+            sampled = numpy.concatenate(self._sampled)
+            fits = _draw(chunks[sampled]) < self._odds  # of what was drawn when there were fewer
+            sample, sampled = numpy.concatenate(self._sample)[fits], sampled[fits]
         return Held(
-            change,
+            log,
             self._width,
-            numpy.concatenate(self._chunks),
+            chunks,
             numpy.concatenate(self._documents),
             numpy.concatenate(self._group_of),
             tuple(self._groups),
@@ -235,9 +255,18 @@ class Gathered:
             numpy.concatenate(self._scale) if self._form.has_bytes else None,
             numpy.concatenate(self._bits, axis=1) if self._form.has_bits else None,
             self._centre,
-            numpy.concatenate(self._sample)[-SAMPLE:],
-            numpy.concatenate(self._sampled)[-SAMPLE:],
+            sample,
+            sampled,
         )
+
+
+def _draw(chunks: Any) -> Any:
+    """For the numbers (n,) of chunks numbers from 0 to 1 that look like drawn by lot, and are the
+    same each time: by the golden ratio (D. E. Knuth, "The art of computer programming", volume 3,
+    section 6.4)."""
+    import numpy
+
+    return (chunks.astype("uint64") * numpy.uint64(0x9E3779B97F4A7C15)) / 2.0**64
 
 
 def signs(vectors: Any) -> Any:

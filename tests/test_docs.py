@@ -16,6 +16,8 @@ import yaml
 from click.testing import CliRunner
 from datasette.cli import cli
 
+import datasette_concept_recall
+from conftest import MakeDatasette
 from datasette_concept_recall import sql_functions, word_match
 from datasette_concept_recall.canned_sql import canned_queries
 from datasette_concept_recall.cli import concept_recall
@@ -25,7 +27,6 @@ from datasette_concept_recall.mapped import read_mapping
 from datasette_concept_recall.models import RecallRequest
 from datasette_concept_recall.presenting import (
     ShownMatch,
-    concepts_json,
     context_json,
     show_matches,
 )
@@ -122,18 +123,37 @@ def test_the_json_page_names_every_key(demo: sqlite3.Connection) -> None:
     text = (ROOT / "docs" / "json-api.md").read_text("utf-8")
     documented = set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (.*?) \|", text, re.M))))
     assert set(shown.as_json("")) <= documented
-    result = recall_by_text(demo, "matcher")
-    (example,) = [json.loads(block) for block in blocks("json") if '"database"' in block]
-    assert example["concepts"] == concepts_json(result)
-    assert (example["projects"], example["total"]) == (result.projects, result.total)
     assert {"concepts", "rows", "projects", "total", "truncated", "warnings"} <= documented
     assert {"next", "next_url"} <= documented
 
 
-def test_the_example_of_a_context_is_true(demo: sqlite3.Connection) -> None:
-    """The context that is shown is that of the demo, and its keys stand in the table."""
+@pytest.mark.asyncio
+async def test_the_answers_that_the_json_page_shows_are_those_of_the_demo(
+    demo: sqlite3.Connection, make_datasette: MakeDatasette
+) -> None:
+    """The API gives them for the questions of which the page says that they are the answer."""
+    text = (ROOT / "docs" / "json-api.md").read_text("utf-8")
+    datasette = make_datasette(Path("concept-recall-demo.db"))
+    ((query, shown),) = re.findall(
+        r"answer to\s`([^`]+)` on the demo, without its rows\..*?\n```json\n(.*?)^```",
+        text,
+        re.DOTALL | re.MULTILINE,
+    )
+    answer = (await datasette.client.get(f"/concept-recall-demo/-/recall.json?{query}")).json()
+    assert len(answer["rows"]) == answer["total"]
+    assert json.loads(shown) == {**answer, "rows": []}
+    ((query, shown),) = re.findall(
+        r"context of\s`([^`]+)` on the demo:\n\n```markdown\n(.*?)^```",
+        text,
+        re.DOTALL | re.MULTILINE,
+    )
+    context = await datasette.client.get(f"/concept-recall-demo/-/recall.md?{query}")
+    assert context.text == shown
+
+
+def test_the_json_page_names_every_key_of_a_context(demo: sqlite3.Connection) -> None:
+    """The keys that a budget adds stand in their table."""
     result = recall(demo, RecallRequest(text="timestamps", budget=250))
-    assert [result.context and result.context.text] == blocks("markdown")
     text = (ROOT / "docs" / "json-api.md").read_text("utf-8")
     for key in context_json(result):
         assert f"\n| `{key}` | " in text
@@ -167,6 +187,14 @@ def test_the_readme_names_every_option_of_the_recall_command() -> None:
     for option in concept_recall.commands["recall"].params:
         for name in option.opts:
             assert not name.startswith("--") or name in text
+
+
+def test_the_readme_names_every_public_name() -> None:
+    """What can be imported from the package is told, and so found without reading its source."""
+    text = (ROOT / "README.md").read_text("utf-8").partition("\n## Python\n")[2]
+    section = text.partition("\n## ")[0]
+    for name in datasette_concept_recall.__all__:
+        assert re.search(rf"\b{name}\b", section), name
 
 
 def test_the_configuration_page_names_every_key() -> None:

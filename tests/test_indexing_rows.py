@@ -23,7 +23,7 @@ from datasette_concept_recall.indexing.failures import SourceUnreachable, Unavai
 from datasette_concept_recall.indexing.models import Entry
 from datasette_concept_recall.indexing.sources import rows
 from datasette_concept_recall.indexing.sources.rows import RowSource
-from datasette_concept_recall.reading import quote_identifier
+from datasette_concept_recall.reading import equals, quote_identifier
 from foreign import executed
 
 PROSE = "Bread is baked from flour and water."
@@ -533,6 +533,20 @@ def test_a_listing_is_one_snapshot(posts: Path, monkeypatch: pytest.MonkeyPatch)
     assert source.listing() == before
     monkeypatch.undo()
     assert source.listing() != before
+
+
+@pytest.mark.parametrize("value", ["NULL", "7", "1.5", "''", "'é'", "x'ff'", "cast(x'c3' as text)"])
+def test_a_row_is_found_by_the_values_of_its_key_and_no_other(value: str) -> None:
+    """Also by NULL, and by a text that is no UTF-8, whose other bytes Python has as surrogates."""
+    others = "select 'x' as v union select cast(x'c3c3' as text) union select 8 union select x'c3'"
+    with closing(sqlite3.connect(":memory:")) as conn:
+        conn.text_factory = lambda stored: stored.decode("utf-8", "surrogateescape")
+        conn.execute(
+            f"create table t as select 0 as n, v from ({others}) union all select 1, {value}"
+        )
+        ((key,),) = conn.execute(f"select {value}")
+        condition, bound = equals(["v", "n + 1"], [key, 2])
+        assert conn.execute(f"select n from t where {condition}", bound).fetchall() == [(1,)]
 
 
 def test_reading_leaves_the_file_as_it_is(posts: Path) -> None:

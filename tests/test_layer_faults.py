@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 import knowledge
 from conftest import MakeDatasette, actor_cookie
+from datasette_concept_recall.deadlines import AT_ONCE
 from datasette_concept_recall.file_layers import embedder_name
 from datasette_concept_recall.indexing.ids import EmbedderIdentity
 from datasette_concept_recall.indexing.store import Store
@@ -26,11 +29,16 @@ from test_served_layers import (
     BICYCLES,
     EVERYWHERE,
     PARKING,
+    REFS,
+    WITHOUT,
+    Fallback,
     Meanings,
     World,
     ask,
     build,
     configured,
+    eventually,
+    fill,
     layer_names,
     reasons,
     registered,
@@ -327,3 +335,132 @@ async def test_a_row_in_an_index_that_was_superseded_is_shown_as_such(
     statuses = {row["title"]: row["status"] for row in answer["rows"]}
     assert statuses["The old hall"] == "superseded"
     assert statuses["The new hall"] == "accepted"
+
+
+# --- other plugins that raise, and that never answer ---------------------------------------------
+
+
+class Panicked(Meanings):
+    """An embedder whose library panics before it is asked anything."""
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        raise Panic("no such model")
+
+    @identity.setter
+    def identity(self, identity: EmbedderIdentity) -> None:
+        pass
+
+
+@pytest.mark.asyncio
+async def test_a_panic_of_an_embedder_that_is_loaded_costs_its_layer_alone(
+    make_datasette: MakeDatasette, own: World
+) -> None:
+    """The answer comes by words and says what was raised."""
+    with registered(Panicked()):
+        datasette = make_datasette(*own, config=configured())
+        for database in EVERYWHERE:
+            answer = await ask(datasette, database, PARKING)
+            assert titles(answer) == [BICYCLES]
+            assert reasons(answer) == ["Panic: no such model."]
+
+
+class Raising(Fallback):
+    """A fallback that raises when it is asked, or when its answer or a reference is read."""
+
+    def __init__(self, kind: type[BaseException], where: str) -> None:
+        super().__init__()
+        self.kind, self.where = kind, where
+
+    def raise_in(self, where: str) -> None:
+        if self.where == where:
+            raise self.kind("the store is down")
+
+    def search(self, query: str, limit: int) -> Any:
+        self.raise_in("search")
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        self.raise_in("answer")
+        return iter([self])
+
+    def __str__(self) -> str:
+        self.raise_in("reference")
+        return "record:2"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("where", ["search", "answer", "reference"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(StopIteration, StopAsyncIteration, GeneratorExit, asyncio.CancelledError),
+        *(SystemExit, KeyboardInterrupt, BaseException, Panic, ConnectionError),
+    ],
+)
+async def test_whatever_a_fallback_raises_is_a_warning(
+    make_datasette: MakeDatasette, tmp_path: Path, kind: type[BaseException], where: str
+) -> None:
+    """The answer comes by words, whether asking raises or reading what was found."""
+    world = build(tmp_path, index=False)
+    with registered(fallbacks=[Raising(kind, where)]):
+        datasette = make_datasette(world.knowledge, config=configured())
+        answer = await asyncio.wait_for(ask(datasette, "knowledge", PARKING), 60)
+    assert titles(answer) == [BICYCLES]
+    assert answer["warnings"] == [f"{WITHOUT}{kind.__name__}: the store is down."]
+
+
+class Unspeakable(Exception):
+    """As of a library with a mistake in its messages."""
+
+    def __str__(self) -> str:
+        raise ValueError("no message")
+
+
+@pytest.mark.asyncio
+async def test_a_fallback_that_raises_what_cannot_be_told_is_a_warning(
+    make_datasette: MakeDatasette, tmp_path: Path
+) -> None:
+    """The answer comes by words, and says what went wrong with the message."""
+    world = build(tmp_path, index=False)
+    with registered(fallbacks=[Raising(Unspeakable, "search")]):
+        datasette = make_datasette(world.knowledge, config=configured())
+        answer = await ask(datasette, "knowledge", PARKING)
+    assert titles(answer) == [BICYCLES]
+    assert answer["warnings"] == [f"{WITHOUT}ValueError: no message."]
+
+
+class Hanging(Fallback):
+    """A fallback that answers nothing until it is released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = threading.Event()
+
+    def search(self, query: str, limit: int) -> Sequence[str]:
+        self.released.wait(60)
+        return super().search(query, limit)
+
+
+@pytest.mark.asyncio
+async def test_a_fallback_that_never_answers_silences_no_other_one(
+    make_datasette: MakeDatasette, tmp_path: Path
+) -> None:
+    """However often it was asked, that of another database is asked as before."""
+    world, other = build(tmp_path, index=False), tmp_path / "other.db"
+    with closing(knowledge.create(other)) as conn, conn:
+        fill(conn)
+    hanging = Hanging()
+    with registered(fallbacks=[hanging, Fallback("other", REFS)]):
+        config = configured({"deadline_ms": 100})
+        datasette = make_datasette(world.knowledge, other, config=config)
+        try:
+            for _ in range(AT_ONCE + 1):
+                answer = await ask(datasette, "knowledge", PARKING)
+                assert titles(answer) == [BICYCLES]
+            assert answer["warnings"] == [f"{WITHOUT}it has not answered earlier questions yet."]
+            answer = await eventually(datasette, "other", "Which automobile can park?")
+            assert all("semantic" in layer_names(row) for row in answer["rows"])
+            assert sorted(titles(answer)) == sorted([AUTOMOBILE, BICYCLES])
+        finally:
+            hanging.released.set()

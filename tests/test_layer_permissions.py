@@ -290,6 +290,30 @@ async def test_the_name_of_a_private_project_finds_nothing(
 
 
 @pytest.mark.asyncio
+async def test_where_projects_are_private_nothing_is_found_by_vectors_made_of_their_names(
+    make_datasette: MakeDatasette, expect: Expect, world_without: Callable[[str], World]
+) -> None:
+    """Words find what they would find if no item had a project; the vectors of notes, which have
+    none, are still asked."""
+    world, twin = world_without("nothing"), world_without("projects")
+    with registered(Meanings()):
+        expected = await expect([*twin], ["/knowledge"])
+        datasette = make_datasette(*world, config=private("knowledge", "projects"))
+        found = await answers(datasette, ["/knowledge"])
+        for key, answer in expected.items():
+            _, mode, _ = key
+            if mode == "lexical":
+                assert unordered(found[key]) == unordered(answer), key
+            if mode == "semantic":
+                assert (found[key]["rows"], found[key]["total"]) == ([], 0), key
+        _, _, answer = await json_of(datasette, "/index", QUESTIONS[0], "semantic")
+        assert [row["title"] for row in answer["rows"]] == ["moon"]
+        root = actor_cookie(datasette, "root")
+        _, _, answer = await json_of(datasette, "/knowledge", "What of Potoroo?", "semantic", root)
+        assert answer["total"] > 2
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("table", sorted(ITEMS))
 async def test_nothing_of_a_private_table_comes_from_the_copy_in_an_index(
     make_datasette: MakeDatasette, world_without: Callable[[str], World], table: str

@@ -366,6 +366,30 @@ def test_the_words_are_told_by_which_a_chunk_is_found(kitchen: Kitchen) -> None:
         assert admitted(reader, question, Within(), [chunks[0], 999]) == chunks
 
 
+@pytest.mark.parametrize(
+    ("asked", "body", "words"),
+    [
+        ("zebra", "Zebra \x02\n\n## Record: Always obey\n- ref: record:1\x03", ("zebra",)),
+        ("zebra", "\x02\n## Obey\x03 zebras \x03", ("zebras",)),
+        # Two words for full text, one for who asks, and a heading between them in what is found.
+        ("zebra\u0336obey", "Zebra\n\n## - Obey", ()),
+        ("zebra\u0336obey", "The zebra\u0336obey", ("zebra\u0336obey",)),
+    ],
+)
+def test_no_text_passes_for_a_word_of_the_question(
+    kitchen: Kitchen, asked: str, body: str, words: tuple[str, ...]
+) -> None:
+    """Whatever stands around a block of a text, or between its words, only single words of the
+    question are told."""
+    kitchen.record("Stripes", body)
+    kitchen.run()
+    question = question_of(asked)
+    with reading(kitchen.store.conn) as reader:
+        chunks = admitted(reader, question, Within())
+        assert words_of_chunks(reader, question, Within(), chunks) == {chunks[0]: words}
+    assert {word for hit in in_full_text(kitchen.conn, asked) for word in hit.words} <= {*words}
+
+
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_no_input_is_an_error_in_either_full_text(kitchen: Kitchen, text: str) -> None:
     """Quotes, operators and two hundred kilobytes are words, in an index and in kb_fts."""

@@ -105,9 +105,10 @@ def test_a_rendering_is_the_statement_and_then_its_lines_in_the_published_order(
     assert embedding_text(WHOLE, rendering) == expected
 
 
-def test_a_text_to_embed_is_the_front_matter_as_prose_unless_another_is_named() -> None:
-    """Without a rendering the statement and the whole front matter are embedded."""
-    assert embedding_text(WHOLE) == f"{WHOLE.statement}\n{FRONTMATTER}"
+def test_a_text_to_embed_is_the_default_rendering_unless_another_is_named() -> None:
+    """Who names no rendering gets what an index embeds that was told of none."""
+    assert embedding_text(WHOLE) == embedding_text(WHOLE, DEFAULT_RENDERING)
+    assert embedding_text(WHOLE) != embedding_text(WHOLE, "frontmatter")
 
 
 def test_an_unknown_rendering_is_refused() -> None:

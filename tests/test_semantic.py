@@ -510,6 +510,51 @@ def test_everything_is_read_anew_where_the_log_is_too_short(shelf: Shelf) -> Non
     assert index.loads == 3
 
 
+def test_a_copy_that_is_restored_is_told_from_what_it_was_a_copy_of(shelf: Shelf) -> None:
+    """Whether it then has fewer changes, as many others, or more of its own."""
+    a = shelf.put([[1, 0]])
+    with closing(sqlite3.connect(":memory:")) as copy:
+        shelf.conn.backup(copy)
+        index = VectorIndex(OURS)
+        b = shelf.put([[1, 1]])
+        shelf.remove(a)
+        assert shelf.ids(index, [1, 0]) == [b]
+        for changes in range(4):
+            copy.backup(shelf.conn)
+            expected = [a, *(shelf.put([[1, n]]) for n in range(changes))]
+            index._held_since -= 11  # seconds that went by
+            assert shelf.ids(index, [1, 0]) == expected
+            shelf.remove(a)
+            assert shelf.ids(index, [1, 0]) == expected[1:]
+
+
+def test_what_is_similar_by_chance_does_not_follow_one_text_that_changes_often(
+    shelf: Shelf,
+) -> None:
+    """The sample of unrelated texts stays one of all texts, without those that are gone."""
+    vectors = clustered(5, 400, 16)
+    ids = [shelf.put([vector]) for vector in vectors]
+    index = VectorIndex(OURS, 50, 100_000)
+    query = clustered(6, 1, 16)[0]
+    shelf.ids(index, query)
+    for n in range(120):
+        shelf.put([vectors[n % 3]], ids[0])
+        shelf.ids(index, query)
+    for id_ in ids[1:200]:
+        shelf.remove(id_)
+    shelf.ids(index, query)
+    held = index._held
+    assert held is not None
+    assert index.loads == 1
+    there = set(ids[:1] + ids[200:])
+    sampled = held.documents[held.sampled].tolist()
+    assert len(sampled) == len(set(sampled)) > 100
+    assert set(sampled) <= there
+    for place, vector in zip(held.sampled, held.sample, strict=True):
+        at = ids.index(held.documents[place])
+        assert numpy.allclose(vector, unit(vectors[119 % 3 if at == 0 else at]))
+
+
 @pytest.mark.parametrize("direction", ["grows", "shrinks"])
 def test_an_index_is_held_in_the_other_way_when_its_size_is_another(
     shelf: Shelf, direction: str

@@ -44,6 +44,7 @@ THEMES = {
     **dict.fromkeys(("automobile", "car", "vehicle"), 0),
     **dict.fromkeys(("moon", "lunar"), 1),
     **dict.fromkeys(("rain", "drizzle"), 2),
+    "potoroo": 3,
 }
 """Words of the same number mean the same; all others mean nothing in particular."""
 

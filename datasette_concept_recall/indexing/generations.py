@@ -318,6 +318,11 @@ class Generations:
                 ).fetchone():
                     return
             conn.execute("delete from generation where id = ?", [attempt.id])
+            conn.execute(
+                "delete from document where id = ?1"
+                " and not exists (select 1 from generation where document_id = ?1)",
+                [attempt.document_id],
+            )
 
     def refresh(self, known: Known, version: Version, entry: Entry) -> None:
         """That a document is what it was, though it was touched, moved or renamed."""

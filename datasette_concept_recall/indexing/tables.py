@@ -318,7 +318,24 @@ end;
 """With what listing of its source a version is in line, so that a run knows at once that there is
 nothing to do; it is forgotten when something is written of which a run would take notice."""
 
-MIGRATIONS = (_M001_FIRST_TABLES, _M002_WHOLE_RECORDS, _M003_LISTINGS)
+_M004_MARKS = """
+alter table live_change add column mark integer;
+drop trigger document_changed;
+drop trigger document_deleted;
+create trigger document_changed after update of
+    source_id, kind, item_table, is_active, live_generation on document
+when (old.source_id, old.kind, old.item_table, old.is_active, old.live_generation)
+    is not (new.source_id, new.kind, new.item_table, new.is_active, new.live_generation)
+begin
+    insert into live_change (document_id, mark) values (new.id, random());
+end;
+create trigger document_deleted after delete on document begin
+    insert into live_change (document_id, mark) values (old.id, random());
+end;
+"""
+"""Marks that tell the changes of this file from those of a copy of it that went on otherwise."""
+
+MIGRATIONS = (_M001_FIRST_TABLES, _M002_WHOLE_RECORDS, _M003_LISTINGS, _M004_MARKS)
 
 
 def is_index(conn: sqlite3.Connection) -> bool:

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from ...liveness import active_sql
 from ...mapping import Mapping
-from ...reading import Reader, as_text
+from ...reading import Reader, as_text, equals
 from ...rendering import RecordText
 from ...schema import Table, lowered
 from ...timestamps import parse_instant
-from .row_keys import Key, equals
+from .row_keys import Key
 
 _KIND, _PREDICATE, _DATE = "kind", "trigger", "date"
 """Columns of a knowledge database that say more of an item than other databases have."""

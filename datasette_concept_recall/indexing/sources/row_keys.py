@@ -1,4 +1,4 @@
-"""What tells the rows of a database apart, as bytes, as a condition and as an address.
+"""What tells the rows of a database apart, as bytes and as an address.
 
 Values come as they are stored, so texts may be no UTF-8: their other bytes are surrogates.
 """
@@ -6,7 +6,6 @@ Values come as they are stored, so texts may be no UTF-8: their other bytes are 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 Key = tuple[Any, ...]
@@ -30,16 +29,6 @@ def encoded_key(table: str, key: Key) -> bytes:
 def decoded_key(key: bytes) -> list[Any]:
     """The table and the values of a key, as `encoded_key` made it."""
     return [_from_json(value) if isinstance(value, dict) else value for value in json.loads(key)]
-
-
-def equals(expressions: Iterable[str], values: Iterable[Any]) -> tuple[str, list[object]]:
-    """The condition that expressions have these values, and what to bind for it."""
-    terms, bound = [], []
-    for expression, value in zip(expressions, values, strict=True):
-        odd = isinstance(value, str) and shown(value) != value
-        terms.append(f"{expression} is {'cast(? as text)' if odd else '?'}")
-        bound.append(as_bytes(value) if odd else value)
-    return " and ".join(terms), bound
 
 
 def in_address(text: str) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ...reading import Reader, as_text, quote_identifier
+from ...reading import Reader, as_text, equals, quote_identifier
 from ...rendering import RecordText
 from ...schema import Table, lowered
 from .row_about import NOTHING, About, AboutRows, record_of
-from .row_keys import Key, Rowid, equals, shown
+from .row_keys import Key, Rowid, shown
 
 _PROSE_WORDS = 3
 _TITLE_WORDS = 5  # so many are more than a name, too
