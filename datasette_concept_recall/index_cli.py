@@ -14,18 +14,19 @@ import click
 from .errors import DatabaseUnreadable, RecallError
 from .index_printing import Meter, print_sources
 from .index_running import (
+    ended_by_signals,
+    is_kept,
     keep_alone,
     remember,
     run_sources,
     say_how_it_went,
     service_for,
-    stopped_by_signals,
     view_of,
 )
 from .indexing.holding import pause, remove_source, resume
 from .indexing.kinds import Added, described
 from .indexing.passes import SHARE_SECONDS
-from .indexing.store import Store
+from .indexing.store import SourceRow, Store
 from .indexing.turns import Turn
 from .printing import terminal_line
 from .registered import source_indexers
@@ -183,16 +184,22 @@ def run(
     if everything and share is not None:
         raise click.UsageError("--share and --all say opposite things; give one of them.")
     with _existing(index) as store:
-        remember(store, knowledge, embedder, rendering, parent)
+        if not watch and is_kept(store):
+            remember(store, knowledge, embedder, rendering)
+            _ask(store, "run", sources)
+            return
+        if watch or not Turn(store.path).is_taken():  # else the run fails, and changes nothing
+            remember(store, knowledge, embedder, rendering, parent)
         meter = Meter(is_silent=parent)
-        service = service_for(store, meter, share if share is not None else SHARE_SECONDS)
-        with stopped_by_signals(service, parent):
+        seconds = share if share is not None else SHARE_SECONDS
+        with ended_by_signals(parent) as ending:
             if watch:
-                keep_alone(store, service)
+                keep_alone(store, lambda: service_for(store, meter, seconds), ending)
             else:
+                service = ending.of(service_for(store, meter, seconds))
                 run_sources(store, service, sources, once=share is not None)
         meter.end()
-        if service.is_stopping:
+        if ending.is_called:
             click.echo("Stopped. What is done stays; the same command goes on from there.")
         elif not watch:
             say_how_it_went(store, sources)
@@ -219,22 +226,31 @@ def _asking(action: str) -> Callable[[Path, tuple[str, ...]], None]:
 
     def command(index: Path, sources: tuple[str, ...]) -> None:
         with _existing(index) as store:
-            chosen = [store.source_named(name) for name in sources] or store.sources()
-            if store.is_paused():
-                raise RecallError("This index is paused; resume it first")
-            for source in chosen:
-                store.ask(action, source.id)
-            if Turn(store.path, "keeper").is_taken():
-                click.echo("Asked for; what keeps this index fresh sees to it.")
+            if is_kept(store):
+                _ask(store, action, sources)
                 return
+            for source in _chosen(store, sources):
+                store.ask(action, source.id)
             meter = Meter()
-            service = service_for(store, meter, SHARE_SECONDS)
-            with stopped_by_signals(service, parent=False):
-                service.run_all()
+            with ended_by_signals(parent=False) as ending:
+                ending.of(service_for(store, meter, SHARE_SECONDS)).run_all()
             meter.end()
             say_how_it_went(store, sources)
 
     return command
+
+
+def _ask(store: Store, action: str, names: tuple[str, ...]) -> None:
+    """Asks what keeps the index fresh for runs of the named sources, or of all."""
+    for source in _chosen(store, names):
+        store.ask(action, source.id)
+    click.echo("Asked for; what keeps this index fresh sees to it.")
+
+
+def _chosen(store: Store, names: tuple[str, ...]) -> list[SourceRow]:
+    if store.is_paused():
+        raise RecallError("This index is paused; resume it first")
+    return [store.source_named(name) for name in names] or store.sources()
 
 
 _sources = click.option("sources", "--source", multiple=True, help="Only this source")

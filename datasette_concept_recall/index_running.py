@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -87,39 +87,79 @@ def service_for(store: Store, meter: Meter, share: float) -> Service:
     )
 
 
+class Ending:
+    """Ends a service, and all that would take its place, when it is called."""
+
+    def __init__(self) -> None:
+        self._called = threading.Event()
+        self._service: Service | None = None
+
+    def __call__(self) -> None:
+        self._called.set()
+        if self._service is not None:
+            self._service.stop()
+
+    @property
+    def is_called(self) -> bool:
+        """Whether it was called."""
+        return self._called.is_set()
+
+    def of(self, service: Service) -> Service:
+        """The service, which is ended from now on, or at once."""
+        self._service = service
+        if self.is_called:
+            service.stop()
+        return service
+
+
 @contextmanager
-def stopped_by_signals(service: Service, parent: bool) -> Iterator[None]:
-    """Ends the service when somebody asks this process to end, or its ``parent`` is gone.
+def ended_by_signals(parent: bool) -> Iterator[Ending]:
+    """What is called when somebody asks this process to end, or its ``parent`` is gone.
 
     The parent is gone when the standard input ends. Afterwards signals are handled as before.
     """
+    ending = Ending()
 
-    def stop(number: int, frame: object) -> None:
-        service.stop()
+    def end(number: int, frame: object) -> None:
+        ending()
 
     def await_end() -> None:
         while os.read(0, 1_024):  # not sys.stdin: its lock would be held when the process ends
             pass
-        service.stop()
+        ending()
 
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    before = {each: signal.signal(each, end) for each in (signal.SIGINT, signal.SIGTERM)}
     if parent:
         threading.Thread(target=await_end, name="parent", daemon=True).start()
     try:
-        yield
+        yield ending
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
 
 
-def keep_alone(store: Store, service: Service) -> None:
-    """Keeps the index fresh until the service is stopped. Raises `RecallError` when another program
-    does so already."""
+def keep_alone(store: Store, service: Callable[[], Service], ending: Ending) -> None:
+    """Keeps the index fresh until that is ended: with one ``service`` after the other, as somebody
+    has the index remember something else. Raises `RecallError` when another program does so."""
+
+    def remembered() -> list[object]:
+        return [store.setting(name) for name in ("embedder", "rendering", "concepts_of")]
+
+    def keep_as_remembered() -> None:
+        now, made_for = ending.of(service()), remembered()
+        keep(now, until=lambda: remembered() != made_for)
+
     try:
         with Turn(store.path, "keeper").taken():
-            keep(service)
+            while not ending.is_called:
+                keep_as_remembered()
     except Busy as error:
         raise RecallError("Another program keeps this index fresh already") from error
+
+
+def is_kept(store: Store) -> bool:
+    """Whether another program keeps the index fresh, which can be asked for a run."""
+    return Turn(store.path, "keeper").is_taken()
 
 
 def run_sources(store: Store, service: Service, names: tuple[str, ...], once: bool) -> None:

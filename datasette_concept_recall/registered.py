@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from datasette.app import Datasette
 
 
-if not hasattr(pm.hook, "register_source_indexers"):
+# A plugin that was registered before this one has made hooks of these names already.
+_first_hook = getattr(pm.hook, "register_source_indexers", None)
+if _first_hook is None or not _first_hook.has_spec():
     pm.add_hookspecs(hookspecs)
 
 
@@ -75,8 +77,8 @@ def embedder_named(datasette: Datasette | None, name: str) -> Embedder:
         raise UnknownEmbedder(name, known)
     try:
         _ = found.identity  # what is not installed is noticed here
-    except RecallError:
+    except (RecallError, KeyboardInterrupt):
         raise
-    except Exception as error:  # such as an installation of which a part is gone
+    except BaseException as error:  # such as an installation of which a part is gone, or a panic
         raise RecallError(f"The embedder {name} cannot be used: {error}") from error
     return found

@@ -19,6 +19,10 @@ from datasette_concept_recall.reconciling import Reconciler
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
 
+    from datasette_concept_recall.indexing.store import Store
+    from indexing import FakeClock
+    from layer_worlds import Meanings, World
+
 IS_1_0 = hasattr(Datasette, "add_query")
 """Whether the installed Datasette is a 1.0; tests ask this, never a version string."""
 
@@ -102,6 +106,44 @@ def rows(path: Path, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
     """What a query returns on a connection of its own."""
     with closing(sqlite3.connect(path)) as conn:
         return conn.execute(sql, parameters).fetchall()
+
+
+# --- for tests of the index, and of the layers that search it -------------------------------------
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """The clock of `store`."""
+    from indexing import FakeClock
+
+    return FakeClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
+    """An index of nothing yet, in the file ``index.db``."""
+    from datasette_concept_recall.indexing.store import Store
+
+    with Store(tmp_path / "index.db", clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def own_world(tmp_path: Path) -> World:
+    """A knowledge database and its index, which the test may change."""
+    from layer_worlds import build
+
+    return build(tmp_path)
+
+
+@pytest.fixture
+def meanings() -> Iterator[Meanings]:
+    """The embedder of the indexes of `layer_worlds`, as long as the test runs."""
+    from layer_worlds import Meanings, registered
+
+    embedder = Meanings()
+    with registered(embedder):
+        yield embedder
 
 
 # --- for modules that hold browser tests, and no asynchronous ones --------------------------------

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import knowledge
 from datasette_concept_recall.indexing.store import Store
 from datasette_concept_recall.indexing.turns import Turn
 from indexing import live_texts, orphans, write_note
@@ -286,6 +287,60 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on(many: Path) -> None:
         assert len(live_texts(store)) == 3_000
 
 
+def kept(index: Path) -> subprocess.Popen[str]:
+    """A program that keeps an index fresh, as Datasette starts it, when it has begun."""
+    running = command("run", index, "--watch", "--parent")
+    for _ in range(600):
+        if Turn(index, "keeper").is_taken():
+            return running
+        time.sleep(0.05)
+    raise AssertionError("nothing keeps the index")
+
+
+def end(running: subprocess.Popen[str]) -> None:
+    assert running.stdin is not None
+    running.stdin.close()  # its parent is gone
+    assert running.wait(timeout=30) == 0
+    for pipe in (running.stdout, running.stderr):
+        assert pipe is not None
+        pipe.close()
+
+
+@pytest.mark.slow
+def test_a_run_is_asked_of_what_keeps_the_index_fresh_which_heeds_what_is_remembered_anew(
+    index: Path, tmp_path: Path
+) -> None:
+    """Nobody has to end it for that, and it never undoes what somebody asked for meanwhile."""
+    database = tmp_path / "knowledge.db"
+    with closing(knowledge.create(database)) as conn, conn:
+        knowledge.add_concept(conn, "fold the dough")
+    write_note(index.parent / "notes", "fold.md", "Fold the dough, then fold the dough again.")
+    running = kept(index)
+    try:
+        said = good("index", "run", index, "--concepts-of", database)
+        assert said.strip() == "Asked for; what keeps this index fresh sees to it."
+        for _ in range(600):
+            with closing(sqlite3.connect(index)) as conn:
+                found = conn.execute(
+                    "select name from concept where name = 'fold the dough'"
+                ).fetchall()
+            if found:
+                break
+            time.sleep(0.05)
+        assert found
+    finally:
+        end(running)
+
+
+def test_a_run_that_is_refused_changes_nothing(index: Path, tmp_path: Path) -> None:
+    """What it was to remember is not remembered when another program works on the index."""
+    with Turn(index).taken():
+        refused = bad("index", "run", index, "--rendering", "statement")
+    assert "Another program is working on this index" in refused
+    with closing(Store(index)) as store:
+        assert store.setting("rendering") is None
+
+
 @pytest.mark.slow
 def test_a_backup_and_a_pause_in_the_middle_of_a_run(many: Path, tmp_path: Path) -> None:
     """The copy is whole, and after the pause was said to hold nothing is written any more."""
@@ -312,12 +367,7 @@ def test_a_backup_and_a_pause_in_the_middle_of_a_run(many: Path, tmp_path: Path)
             time.sleep(0.1)
         assert len(texts(many)) == 3_000
     finally:
-        assert running.stdin is not None
-        running.stdin.close()  # its parent is gone
-        assert running.wait(timeout=30) == 0
-        for pipe in (running.stdout, running.stderr):
-            assert pipe is not None
-            pipe.close()
+        end(running)
 
 
 @pytest.mark.slow

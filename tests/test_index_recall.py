@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -29,12 +28,6 @@ LONG = "\n\n".join(
         "Both [[Salt]] and [[Yeast]] are named in this very one.",
     ]
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store(tmp_path / "index.db", FakeClock())) as opened_store:
-        yield opened_store
 
 
 @pytest.fixture
@@ -99,13 +92,13 @@ def test_what_is_not_searched_is_not_recalled(store: Store, index: Path, tmp_pat
     assert asked(index, "yeast").concepts == []
 
 
-def test_a_folder_is_recalled_once_its_first_pass_got_through(store: Store, tmp_path: Path) -> None:
+def test_a_folder_is_recalled_once_its_first_pass_got_through(
+    store: Store, tmp_path: Path, clock: FakeClock
+) -> None:
     """Documents of a first pass that is not through are there, and not found."""
     for n in range(4):
         write_note(tmp_path / "notes", f"{n}.md", f"Note {n} about [[Salt]].")
     source = add_folder(store, tmp_path / "notes")
-    clock = store.clock
-    assert isinstance(clock, FakeClock)
 
     def slow(progress: object) -> None:
         clock.advance(100)

@@ -58,12 +58,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store(tmp_path / "index.db", FakeClock())) as opened:
-        yield opened
-
-
-@pytest.fixture
 def source(store: Store, folder: Path) -> SourceRow:
     return add_folder(store, folder, **SMALL)
 
@@ -969,7 +963,7 @@ def test_a_file_that_ends_the_process_does_not_keep_the_others_from_their_turn(
 
 
 def test_names_that_a_pass_learned_are_looked_for_however_many_steps_it_took(
-    store: Store, folder: Path
+    store: Store, folder: Path, clock: FakeClock
 ) -> None:
     """What an early document names is found in a late one, and the other way round, also when
     the pass was interrupted in between."""
@@ -978,8 +972,6 @@ def test_names_that_a_pass_learned_are_looked_for_however_many_steps_it_took(
         write_note(folder, f"b{n}.md", f"Note {n}.")
     write_note(folder, "c.md", "More bread, much bread.")
     source = add_folder(store, folder)
-    clock = store.clock
-    assert isinstance(clock, FakeClock)
     service = indexing(store, share_seconds=100.0, progressed=lambda progress: clock.advance(60))
     service.ask(source.id, "run")
     service.run_next()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from datasette_concept_recall.indexing.marker import Marker
 from datasette_concept_recall.indexing.models import Entry, Listing, Location
 from datasette_concept_recall.indexing.sources.folder import FolderSource
 from datasette_concept_recall.indexing.store import SourceRow, Store
-from indexing import SMALL, FakeClock, FakeEmbedder, add_folder, live_texts, run, write_note
+from indexing import SMALL, FakeEmbedder, add_folder, live_texts, run, write_note
 
 
 @pytest.fixture
@@ -28,12 +27,6 @@ def folder(tmp_path: Path) -> Path:
         write_note(path, f"{n}.md", f"Note {n}.")
     write_note(path, "empty.md", "")
     return path
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store(tmp_path / "index.db", FakeClock())) as opened:
-        yield opened
 
 
 @pytest.fixture

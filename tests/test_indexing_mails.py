@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import mailbox
-from collections.abc import Iterator
-from contextlib import closing
 from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
 
 from datasette_concept_recall.indexing.store import SourceRow, Store
-from indexing import FakeClock, FakeEmbedder, add_folder, indexing, live_texts, run, write_note
+from indexing import FakeEmbedder, add_folder, indexing, live_texts, run, write_note
 
 
 def mail(number: int, attachment: bool = False) -> EmailMessage:
@@ -33,12 +31,6 @@ def maildir(tmp_path: Path) -> mailbox.Maildir:
     for number in range(3):
         box.add(mail(number))
     return box
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store(tmp_path / "index.db", FakeClock())) as opened:
-        yield opened
 
 
 @pytest.fixture

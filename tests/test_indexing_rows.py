@@ -23,8 +23,10 @@ from datasette_concept_recall.indexing.failures import SourceUnreachable, Unavai
 from datasette_concept_recall.indexing.models import Entry
 from datasette_concept_recall.indexing.sources import rows
 from datasette_concept_recall.indexing.sources.rows import RowSource
+from datasette_concept_recall.indexing.store import Store
 from datasette_concept_recall.reading import equals, quote_identifier
 from foreign import executed
+from indexing import SMALL, FakeClock, run
 
 PROSE = "Bread is baked from flour and water."
 
@@ -410,6 +412,27 @@ def test_rows_come_with_the_tags_that_they_have(
         foreign.ONE: ("jam",),
         foreign.NEITHER: ("soup",),
     }
+
+
+def test_a_tag_belongs_to_the_chunks_that_mention_it(tmp_path: Path) -> None:
+    """So that a long row is shown where it speaks of what was asked; a tag that it never mentions
+    belongs to its beginning."""
+    long = "\n\n".join(["Nothing of it here, at some length."] * 8 + ["Only here: salt."])
+    path = tmp_path / "knowledge.db"
+    with closing(knowledge.create(path)) as conn, conn:
+        knowledge.add_observation(conn, long, concepts=["Salt", "Bread"])
+    with closing(Store(tmp_path / "index.db", FakeClock())) as store:
+        source = store.add_source("rows", "rows", str(path), SMALL)
+        run(store, source)
+        found = store.rows(
+            "select k.name, c.position, c.text like '%salt%' from chunk c"
+            " join chunk_concept x on x.chunk_id = c.id join concept k on k.id = x.concept_id"
+            " order by k.name"
+        )
+    assert [name for name, *_ in found] == ["Bread", "Salt"]
+    assert [(name, at == 0, bool(has)) for name, at, has in found] == [
+        ("Bread", True, False), ("Salt", False, True)
+    ]  # fmt: skip
 
 
 def test_tags_that_come_later_are_found(tmp_path: Path) -> None:

@@ -96,17 +96,6 @@ class ShelfIndexer(SourceIndexer):
         self.on_track(source, ask)
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
-    with Store(tmp_path / "index.db", clock) as opened:
-        yield opened
-
-
 def add(store: Store, name: str, **more: Any) -> SourceRow:
     return store.add_source(name, "shelf", name, dict(SMALL), **more)
 

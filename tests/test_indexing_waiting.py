@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,6 @@ from datasette_concept_recall.indexing.service import Service
 from datasette_concept_recall.indexing.sources.folder import FolderSource
 from datasette_concept_recall.indexing.store import SourceRow, Store
 from indexing import SMALL, FakeClock, add_folder, indexing, live_texts, orphans, run, write_note
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
-    with closing(Store(tmp_path / "index.db", clock)) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -148,7 +136,7 @@ def test_what_cannot_be_written_takes_nothing_else_with_it(
 
 @pytest.mark.parametrize("how", ["stop", "pause"])
 def test_what_was_read_is_written_before_a_run_ends_early(
-    store: Store, source: SourceRow, folder: Path, how: str
+    store: Store, source: SourceRow, folder: Path, clock: FakeClock, how: str
 ) -> None:
     """Nothing has to be read again."""
     texts = notes(folder, 4)
@@ -160,8 +148,6 @@ def test_what_was_read_is_written_before_a_run_ends_early(
                 services[0].stop()
             else:
                 store.set_setting("paused", True)
-                clock = store.clock
-                assert isinstance(clock, FakeClock)
                 clock.advance(0.3)
 
     real = FolderSource.read

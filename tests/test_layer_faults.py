@@ -22,9 +22,7 @@ from datasette_concept_recall.liveness import active_sql
 from datasette_concept_recall.mapped import read_mapping
 from datasette_concept_recall.reading import reading
 from indexing import FakeClock
-from test_cli import good
-from test_cli import run as invoke
-from test_served_layers import (
+from layer_worlds import (
     AUTOMOBILE,
     BICYCLES,
     EVERYWHERE,
@@ -44,22 +42,10 @@ from test_served_layers import (
     registered,
     titles,
 )
+from test_cli import good
+from test_cli import run as invoke
 
 ROOT = {"allow": {"id": "root"}}
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> World:
-    """One that a test may change."""
-    return build(tmp_path)
-
-
-@pytest.fixture
-def embedder() -> Iterator[Meanings]:
-    """The embedder of the indexes, as long as the test runs."""
-    meanings = Meanings()
-    with registered(meanings):
-        yield meanings
 
 
 def index_of(database: Path, path: Path, tables: list[str] | None = None) -> World:
@@ -106,12 +92,12 @@ def articles(tmp_path: Path) -> World:
 
 @pytest.mark.asyncio
 async def test_rows_of_a_source_that_is_being_removed_are_still_hidden(
-    make_datasette: MakeDatasette, own: World, embedder: Meanings
+    make_datasette: MakeDatasette, own_world: World, meanings: Meanings
 ) -> None:
     """Whose table is private is not found by words in what is left of them in the index."""
-    own.change("update source set is_leaving = 1 where kind = 'rows'", file="library")
+    own_world.change("update source set is_leaving = 1 where kind = 'rows'", file="library")
     config = configured(databases={"knowledge": {"tables": {"records": ROOT}}})
-    datasette = make_datasette(*own, config=config)
+    datasette = make_datasette(*own_world, config=config)
     assert titles(await ask(datasette, "index", PARKING, mode="lexical")) == []
     root = actor_cookie(datasette, "root")
     assert titles(await ask(datasette, "index", PARKING, root, mode="lexical")) == [BICYCLES]
@@ -120,23 +106,23 @@ async def test_rows_of_a_source_that_is_being_removed_are_still_hidden(
 @pytest.mark.asyncio
 @pytest.mark.parametrize("kind", ["NUL", "loop"])
 async def test_an_origin_that_cannot_be_resolved_fails_no_recall(
-    make_datasette: MakeDatasette, own: World, embedder: Meanings, kind: str
+    make_datasette: MakeDatasette, own_world: World, meanings: Meanings, kind: str
 ) -> None:
     """Everything else is found wherever it is asked for, by all layers."""
-    loop = own.library.with_name("loop.db")
+    loop = own_world.library.with_name("loop.db")
     loop.symlink_to(loop)
     origin = str(loop) if kind == "loop" else "/nowhere/with\x00in.db"
-    own.change(
+    own_world.change(
         "insert into source (name, kind, origin, added_at) values ('odd', 'rows', ?, '2026')",
         origin,
         file="library",
     )
-    own.change(
+    own_world.change(
         "insert into index_version (source_id, signature, state, started_at)"
         " select id, 'x', 'live', '2026' from source where name = 'odd'",
         file="library",
     )
-    datasette = make_datasette(*own, config=configured())
+    datasette = make_datasette(*own_world, config=configured())
     for database in EVERYWHERE:
         answer = await ask(datasette, database, PARKING)
         assert (titles(answer), answer["warnings"]) == ([BICYCLES, AUTOMOBILE], [])
@@ -144,7 +130,7 @@ async def test_an_origin_that_cannot_be_resolved_fails_no_recall(
 
 @pytest.mark.asyncio
 async def test_a_row_without_a_key_is_never_served_as_another_row(
-    make_datasette: MakeDatasette, articles: World, embedder: Meanings
+    make_datasette: MakeDatasette, articles: World, meanings: Meanings
 ) -> None:
     """Its rowid is not taken for the key of the row that has the same number."""
     datasette = make_datasette(*articles, config=configured())
@@ -158,7 +144,7 @@ async def test_a_row_without_a_key_is_never_served_as_another_row(
 
 @pytest.mark.asyncio
 async def test_rows_that_have_no_tags_are_found_among_all_databases(
-    make_datasette: MakeDatasette, articles: World, embedder: Meanings
+    make_datasette: MakeDatasette, articles: World, meanings: Meanings
 ) -> None:
     """The index finds what their own database has no way to, and tagged rows are found once."""
     datasette = make_datasette(*articles, config=configured())
@@ -172,13 +158,13 @@ async def test_rows_that_have_no_tags_are_found_among_all_databases(
 @pytest.mark.asyncio
 @pytest.mark.parametrize("is_first", [True, False])
 async def test_of_two_indexes_the_one_that_holds_more_is_asked(
-    make_datasette: MakeDatasette, own: World, embedder: Meanings, is_first: bool
+    make_datasette: MakeDatasette, own_world: World, meanings: Meanings, is_first: bool
 ) -> None:
     """In whatever order they are served."""
-    small = own.library.with_name("small.db")
-    index_of(own.knowledge, small, ["observations"])
-    indexes = [small, own.library] if is_first else [own.library, small]
-    datasette = make_datasette(own.knowledge, *indexes, config=configured())
+    small = own_world.library.with_name("small.db")
+    index_of(own_world.knowledge, small, ["observations"])
+    indexes = [small, own_world.library] if is_first else [own_world.library, small]
+    datasette = make_datasette(own_world.knowledge, *indexes, config=configured())
     answer = await ask(datasette, "knowledge", PARKING)
     assert (titles(answer), answer["warnings"]) == ([BICYCLES, AUTOMOBILE], [])
 
@@ -201,22 +187,22 @@ def test_an_embedder_that_is_not_known_is_not_remembered(tmp_path: Path) -> None
 
 @pytest.mark.asyncio
 async def test_old_vectors_are_searched_while_another_embedder_makes_new_ones(
-    make_datasette: MakeDatasette, own: World, embedder: Meanings
+    make_datasette: MakeDatasette, own_world: World, meanings: Meanings
 ) -> None:
     """With the embedder that they are of; the other one is not asked."""
     others = Meanings("others")
-    with closing(Store(own.library, FakeClock())) as store:
-        names = {each.identity.name: each.name for each in (embedder, others)}
+    with closing(Store(own_world.library, FakeClock())) as store:
+        names = {each.identity.name: each.name for each in (meanings, others)}
         store.set_setting("embedder_names", names)
         store.set_setting("embedder", "others")
         with reading(store.conn) as reader:
             assert embedder_name(reader) == "meanings"
     with registered(others):
-        datasette = make_datasette(*own, config=configured())
+        datasette = make_datasette(*own_world, config=configured())
         for database in EVERYWHERE:
             answer = await ask(datasette, database, PARKING)
             assert (titles(answer), answer["warnings"]) == ([BICYCLES, AUTOMOBILE], [])
-    assert embedder.questions
+    assert meanings.questions
     assert others.asked == []
 
 
@@ -230,11 +216,11 @@ def panicking(text: str) -> Any:
 
 @pytest.mark.asyncio
 async def test_a_panic_of_an_embedder_costs_its_layer_alone(
-    make_datasette: MakeDatasette, own: World, embedder: Meanings
+    make_datasette: MakeDatasette, own_world: World, meanings: Meanings
 ) -> None:
     """The answer comes by words and says what was raised."""
-    embedder.answer = panicking
-    datasette = make_datasette(*own, config=configured())
+    meanings.answer = panicking
+    datasette = make_datasette(*own_world, config=configured())
     for database in EVERYWHERE:
         answer = await ask(datasette, database, PARKING)
         assert titles(answer) == [BICYCLES]
@@ -256,11 +242,11 @@ class Halved(Meanings):
 
 @pytest.mark.asyncio
 async def test_an_embedder_without_an_identity_is_a_warning(
-    make_datasette: MakeDatasette, own: World
+    make_datasette: MakeDatasette, own_world: World
 ) -> None:
     """The answer comes by words and says what is wrong with the embedder."""
     with registered(Halved()):
-        datasette = make_datasette(*own, config=configured())
+        datasette = make_datasette(*own_world, config=configured())
         for database in EVERYWHERE:
             answer = await ask(datasette, database, PARKING)
             assert titles(answer) == [BICYCLES]
@@ -274,10 +260,10 @@ async def test_an_embedder_without_an_identity_is_a_warning(
 @pytest.mark.asyncio
 @pytest.mark.parametrize("with_index", [True, False])
 async def test_a_project_narrows_to_no_more_than_a_layer_gives(
-    make_datasette: MakeDatasette, own: World, embedder: Meanings, with_index: bool
+    make_datasette: MakeDatasette, own_world: World, meanings: Meanings, with_index: bool
 ) -> None:
     """Twenty items, though many more of the project have the words."""
-    files = own if with_index else [own.knowledge]
+    files = own_world if with_index else [own_world.knowledge]
     datasette = make_datasette(*files, config=configured())
     answer = await ask(
         datasette, "knowledge", "weight", mode="lexical", project="Diary", _size="100"
@@ -287,10 +273,10 @@ async def test_a_project_narrows_to_no_more_than_a_layer_gives(
 
 @pytest.mark.asyncio
 async def test_concepts_have_the_same_totals_in_every_mode(
-    make_datasette: MakeDatasette, own: World, embedder: Meanings
+    make_datasette: MakeDatasette, own_world: World, meanings: Meanings
 ) -> None:
     """Also in those that show nothing of what they are tagged to."""
-    datasette = make_datasette(*own, config=configured())
+    datasette = make_datasette(*own_world, config=configured())
     for database in EVERYWHERE:
         totals = [
             [
@@ -326,7 +312,7 @@ def superseding(conn: sqlite3.Connection) -> None:
 
 @pytest.mark.asyncio
 async def test_a_row_in_an_index_that_was_superseded_is_shown_as_such(
-    make_datasette: MakeDatasette, tmp_path: Path, embedder: Meanings
+    make_datasette: MakeDatasette, tmp_path: Path, meanings: Meanings
 ) -> None:
     """Though its own status says nothing of the relation to another one."""
     world = build(tmp_path, superseding)
@@ -354,15 +340,15 @@ class Panicked(Meanings):
 
 @pytest.mark.asyncio
 async def test_a_panic_of_an_embedder_that_is_loaded_costs_its_layer_alone(
-    make_datasette: MakeDatasette, own: World
+    make_datasette: MakeDatasette, own_world: World
 ) -> None:
     """The answer comes by words and says what was raised."""
     with registered(Panicked()):
-        datasette = make_datasette(*own, config=configured())
+        datasette = make_datasette(*own_world, config=configured())
         for database in EVERYWHERE:
             answer = await ask(datasette, database, PARKING)
             assert titles(answer) == [BICYCLES]
-            assert reasons(answer) == ["Panic: no such model."]
+            assert reasons(answer) == ["The embedder meanings cannot be used: no such model."]
 
 
 class Raising(Fallback):

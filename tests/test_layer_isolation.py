@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from datasette_concept_recall.lexical import Within
 from datasette_concept_recall.models import RecallRequest
 from datasette_concept_recall.query_vectors import QueryVectors
 from datasette_concept_recall.semantic import VectorIndex
-from test_served_layers import (
+from layer_worlds import (
     AUTOMOBILE,
     BICYCLES,
     PARKING,
@@ -29,23 +28,10 @@ from test_served_layers import (
     ask,
     build,
     configured,
-    registered,
     titles,
 )
 
-
-@pytest.fixture
-def own(tmp_path: Path) -> World:
-    """One that a test may change."""
-    return build(tmp_path)
-
-
-@pytest.fixture(autouse=True)
-def embedder() -> Iterator[Meanings]:
-    """The embedder of the indexes, as long as the test runs."""
-    meanings = Meanings()
-    with registered(meanings):
-        yield meanings
+pytestmark = pytest.mark.usefixtures("meanings")
 
 
 @pytest.mark.asyncio
@@ -84,10 +70,10 @@ async def test_another_database_under_the_same_name_is_not_asked_by_the_vectors_
 
 @pytest.mark.asyncio
 async def test_a_database_that_cannot_be_asked_hides_its_own_rows_alone(
-    make_datasette: MakeDatasette, own: World, monkeypatch: pytest.MonkeyPatch
+    make_datasette: MakeDatasette, own_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The notes in the same index are found, and a warning names what is missing."""
-    datasette = make_datasette(*own, config=configured())
+    datasette = make_datasette(*own_world, config=configured())
     lunar = "A lunar calendar for the car park"
     assert len(titles(await ask(datasette, "index", lunar))) == 3
     served, real = datasette.get_database("knowledge"), Database.execute_fn
@@ -107,12 +93,12 @@ async def test_a_database_that_cannot_be_asked_hides_its_own_rows_alone(
 
 @pytest.mark.asyncio
 async def test_rows_of_which_nobody_can_say_whether_they_hold_are_left_out(
-    make_datasette: MakeDatasette, own: World, monkeypatch: pytest.MonkeyPatch
+    make_datasette: MakeDatasette, own_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database is locked after it was asked who may see what."""
     from datasette_concept_recall import layering
 
-    datasette = make_datasette(*own, config=configured())
+    datasette = make_datasette(*own_world, config=configured())
     assert titles(await ask(datasette, "index", PARKING)) == [BICYCLES, AUTOMOBILE]
 
     def locked(*_: object, **__: object) -> object:
@@ -135,11 +121,11 @@ async def test_rows_of_which_nobody_can_say_whether_they_hold_are_left_out(
     ],
 )
 async def test_no_value_in_an_index_keeps_concepts_from_being_found(
-    make_datasette: MakeDatasette, own: World, damage: str
+    make_datasette: MakeDatasette, own_world: World, damage: str
 ) -> None:
     """What nobody expects there is told in a warning, and in the log."""
-    own.change(damage, file="library")
-    datasette = make_datasette(*own, config=configured())
+    own_world.change(damage, file="library")
+    datasette = make_datasette(*own_world, config=configured())
     answer = await ask(datasette, "knowledge", "Where is the car of the Hall?")
     assert BICYCLES in titles(answer)
     (warning,) = answer["warnings"]
@@ -148,18 +134,18 @@ async def test_no_value_in_an_index_keeps_concepts_from_being_found(
 
 @pytest.mark.asyncio
 async def test_without_numpy_words_are_found_and_it_is_said_what_to_install(
-    make_datasette: MakeDatasette, own: World, monkeypatch: pytest.MonkeyPatch
+    make_datasette: MakeDatasette, own_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An embedder of another plugin may do without it."""
     monkeypatch.setitem(sys.modules, "numpy", None)
-    datasette = make_datasette(*own, config=configured())
+    datasette = make_datasette(*own_world, config=configured())
     answer = await ask(datasette, "knowledge", PARKING)
     assert titles(answer) == [BICYCLES]
     assert "install datasette-concept-recall[semantic]" in " ".join(answer["warnings"])
 
 
 def test_all_that_the_semantic_layer_does_is_within_one_deadline(
-    own: World, monkeypatch: pytest.MonkeyPatch
+    own_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What reading the vectors took is not given to the embedder once more."""
     now = [0.0]
@@ -184,6 +170,6 @@ def test_all_that_the_semantic_layer_does_is_within_one_deadline(
 
     embedder = Meanings()
     semantic = Semantic(Slow(embedder.identity.name), Asked(embedder), 0.05)
-    with closing(sqlite3.connect(own.library)) as conn:
+    with closing(sqlite3.connect(own_world.library)) as conn:
         search_layers(conn, RecallRequest(PARKING, mode="auto"), Within(), Fusion(), semantic)
     assert patience == pytest.approx([0.05, 0.02, 0.0])

@@ -15,7 +15,7 @@ from datasette.app import Datasette
 import knowledge
 from conftest import MakeDatasette, actor_cookie
 from datasette_concept_recall.layer_search import NO_SEMANTIC
-from test_served_layers import Meanings, World, build, configured, registered
+from layer_worlds import Meanings, World, build, configured, registered
 
 ROOT = {"id": "root"}
 

@@ -196,3 +196,27 @@ def test_every_test_says_what_it_promises() -> None:
         if node.name.startswith("test_") and not promise.endswith("."):
             lacking.append(label)
     assert lacking == []
+
+
+def test_a_plugin_that_is_registered_first_may_use_the_hooks_of_this_one() -> None:
+    """Which of two plugins Datasette finds first is nobody's choice."""
+    script = """
+import os
+os.environ["DATASETTE_LOAD_PLUGINS"] = ""
+from datasette import hookimpl
+from datasette.plugins import pm
+
+class Another:
+    @hookimpl
+    def register_source_indexers(self, datasette):
+        return []
+
+pm.register(Another())
+from datasette_concept_recall.registered import pm, source_indexers
+assert pm.hook.register_semantic_fallbacks(datasette=None) == []
+print(len(source_indexers(None)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stdout == "3\n"

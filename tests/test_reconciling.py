@@ -15,7 +15,7 @@ import knowledge
 from datasette_concept_recall import reconciling
 from datasette_concept_recall.reconciling import Reconciler
 from datasette_concept_recall.vocabulary import Vocabulary
-from test_served_layers import Fallback, settled
+from layer_worlds import Fallback, settled
 
 
 class Panic(BaseException):

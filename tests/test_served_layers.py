@@ -10,15 +10,13 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from datasette import hookimpl
 from datasette.app import Datasette
-from datasette.plugins import pm
 from datasette.utils import StartupError
 
 import knowledge
@@ -26,225 +24,48 @@ from browser import served
 from conftest import IS_1_0, MakeDatasette
 from datasette_concept_recall import reconciling
 from datasette_concept_recall.errors import RecallError
-from datasette_concept_recall.fallbacks import ActiveRecord
 from datasette_concept_recall.indexing.embedding import EmbedderFailure
-from datasette_concept_recall.indexing.ids import EmbedderIdentity
 from datasette_concept_recall.indexing.store import Store
 from datasette_concept_recall.instances import PLUGIN, vocabulary_for
 from datasette_concept_recall.layer_search import NO_SEMANTIC
 from datasette_concept_recall.query_vectors import QueryVectors
 from datasette_concept_recall.reconciling import Reconciler
 from datasette_concept_recall.tools import TOOLS
-from indexing import FakeClock, add_folder, run, write_note
+from indexing import FakeClock, write_note
+from layer_worlds import (
+    AUTOMOBILE,
+    BICYCLES,
+    EVERYWHERE,
+    LAYERS_MODES,
+    PARKING,
+    PATIENT,
+    REFS,
+    WIDTH,
+    WITHOUT,
+    Fallback,
+    Meanings,
+    World,
+    ask,
+    build,
+    configured,
+    eventually,
+    fill,
+    layer_names,
+    meaning_of,
+    reasons,
+    registered,
+    settled,
+    titles,
+)
 from mcp_client import called, mcp_session, refused
 from pages import content
 from served import assert_error
-
-THEMES = {
-    **dict.fromkeys(("automobile", "car", "vehicle"), 0),
-    **dict.fromkeys(("moon", "lunar"), 1),
-    **dict.fromkeys(("rain", "drizzle"), 2),
-    "potoroo": 3,
-}
-"""Words of the same number mean the same; all others mean nothing in particular."""
-
-WIDTH = 12
-PATIENT = 60_000
-"""A deadline in milliseconds that no test ever meets."""
-
-PARKING = "Where do we park the car?"
-"""Names no concept: a record of bicycles has its words, and one of an automobile its meaning."""
-
-
-def meaning_of(text: str) -> list[float]:
-    """The vector of a text: its themes, blurred a little by its hash; of length 1."""
-    digest = hashlib.sha256(text.encode()).digest()
-    vector = [0.0] * 4 + [(byte - 127.5) / 1000 for byte in digest[: WIDTH - 4]]
-    for word in text.lower().split():
-        theme = THEMES.get(word.strip(".,?!"))
-        if theme is not None:
-            vector[theme] += 1.0
-    length = math.hypot(*vector)
-    return [number / length for number in vector]
-
-
-class Meanings:
-    """An embedder that knows a few synonyms. ``asked`` is every question; ``answer`` may raise,
-    wait, or give something else for one."""
-
-    batch_size = 16
-    dimensions = WIDTH
-
-    def __init__(self, name: str = "meanings", *, is_remote: bool = False) -> None:
-        self.name, self.is_remote = name, is_remote
-        self.identity = EmbedderIdentity("test", model=name)
-        self.asked: list[str] = []
-        self.answer: Callable[[str], Any] | None = None
-
-    @property
-    def questions(self) -> list[str]:
-        """What people asked: at its start Datasette asks something itself."""
-        return [text for text in self.asked if text != "warm-up"]
-
-    def count_tokens(self, text: str) -> int:
-        return len(text.split())
-
-    def embed_documents(self, texts: Sequence[str]) -> Any:
-        return [meaning_of(text) for text in texts]
-
-    def embed_query(self, text: str) -> Any:
-        self.asked.append(text)
-        return [meaning_of(text)] if self.answer is None else self.answer(text)
-
-
-class Plugin:
-    """What another plugin brings in."""
-
-    def __init__(self, embedders: Sequence[Any], fallbacks: Sequence[Any]) -> None:
-        self.__name__ = f"layers-of-tests-{id(self)}"
-        self.embedders, self.fallbacks = list(embedders), list(fallbacks)
-
-    @hookimpl
-    def register_embedders(self, datasette: Any) -> list[Any]:
-        return self.embedders
-
-    @hookimpl
-    def register_semantic_fallbacks(self, datasette: Any) -> list[Any]:
-        return self.fallbacks
-
-
-@contextmanager
-def registered(*embedders: Any, fallbacks: Sequence[Any] = ()) -> Iterator[Plugin]:
-    """As long as another plugin brings in these."""
-    plugin = Plugin(embedders, fallbacks)
-    pm.register(plugin)
-    try:
-        yield plugin
-    finally:
-        pm.unregister(plugin)
-
-
-class World(NamedTuple):
-    """A knowledge database, and a library: an index of its rows and of a folder of notes."""
-
-    knowledge: Path
-    library: Path
-
-    def change(self, sql: str, *parameters: object, file: str = "knowledge") -> None:
-        """Commits a change of one of the files, as another program would."""
-        with closing(sqlite3.connect(getattr(self, file), timeout=30)) as conn, conn:
-            conn.execute(sql, parameters)
-
-    def run(self) -> None:
-        """Brings the index up to date."""
-        with closing(Store(self.library, FakeClock())) as store:
-            for source in store.sources():
-                run(store, source, embedder=Meanings(), knowledge=[self.knowledge])
-
-
-def fill(conn: sqlite3.Connection) -> None:
-    """Two records that are asked for, a document, and remarks that mean nothing."""
-    knowledge.add_record(
-        conn, "The automobile stays outside", "In the yard.", concepts=["Yard"], project="Home"
-    )
-    knowledge.add_record(conn, "Bicycles park inside", "At the wall.", concepts=["Hall"])
-    for n in range(24):
-        knowledge.add_observation(
-            conn, f"Remark {n} of no weight", concepts=["Remarks"], project="Diary"
-        )
-    knowledge.add_document(
-        conn,
-        "Handbook",
-        gist=knowledge.Section(summary="Umbrellas against drizzle", status="reviewed"),
-        sections=[knowledge.Section("Weather", "It is dry.", summary="Dry", status="reviewed")],
-    )
-
-
-NOTE = "A lunar calendar hangs in the [[Hall]]."
-
-
-def build(
-    folder: Path,
-    fill: Callable[[sqlite3.Connection], None] = fill,
-    note: str = NOTE,
-    index: bool = True,
-) -> World:
-    """Both databases, the index with vectors of `Meanings`; or only the first."""
-    world = World(folder / "knowledge.db", folder / "index.db")
-    with closing(knowledge.create(world.knowledge, wal=True)) as conn, conn:
-        fill(conn)
-    if not index:
-        return world
-    write_note(folder / "notes", "moon.md", note)
-    with closing(Store(world.library, FakeClock())) as store:
-        store.set_setting("embedder", "meanings")
-        store.add_source("rows", "rows", str(world.knowledge.resolve()), {})
-        add_folder(store, folder / "notes")
-    world.run()
-    return world
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     """One that no test changes."""
     return build(tmp_path_factory.mktemp("world"))
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> World:
-    """One that a test may change."""
-    return build(tmp_path)
-
-
-@pytest.fixture
-def embedder() -> Iterator[Meanings]:
-    """The embedder of the indexes, as long as the test runs."""
-    meanings = Meanings()
-    with registered(meanings):
-        yield meanings
-
-
-def configured(
-    layers: object = None, index: object = None, databases: object = None
-) -> dict[str, Any]:
-    """The configuration of Datasette with these parts of that of the plugin."""
-    given = {"layers": {"deadline_ms": PATIENT} if layers is None else layers}
-    more = {} if index is None else {"index": index}
-    permissions = {} if databases is None else {"databases": databases}
-    return {"plugins": {PLUGIN: {**given, **more}}, **permissions}
-
-
-async def ask(
-    datasette: Datasette, database: str | None, text: str, cookies: Any = None, **more: str
-) -> dict[str, Any]:
-    """The answer of the JSON API of a database (None: all), which must be good."""
-    path = "/-/recall.json" if database is None else f"/{database}/-/recall.json"
-    response = await datasette.client.get(path, params={"q": text, **more}, cookies=cookies)
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
-
-
-def titles(answer: dict[str, Any]) -> list[str]:
-    return [row["title"] for row in answer["rows"]]
-
-
-def reasons(answer: dict[str, Any]) -> list[str]:
-    """Why there was no semantic layer, each once; there must be no other warning. Where several
-    databases were asked the name of each stands before its own."""
-    found = dict.fromkeys(warning.partition(WITHOUT)[::2] for warning in answer["warnings"])
-    assert {of for of, _ in found} <= {"", "knowledge: ", "index: "}
-    return list(dict.fromkeys(reason for _, reason in found))
-
-
-def layer_names(row: dict[str, Any]) -> list[str]:
-    return [hit["layer"] for hit in row["layers"]]
-
-
-WITHOUT = "Answered without the semantic layer: "
-AUTOMOBILE, BICYCLES = "The automobile stays outside", "Bicycles park inside"
-LAYERS_MODES = ["auto", "lexical", "semantic"]
-EVERYWHERE = ["knowledge", "index", None]
 
 
 # --- what is found -------------------------------------------------------------------------------
@@ -264,7 +85,7 @@ EVERYWHERE = ["knowledge", "index", None]
 async def test_a_question_without_concepts_is_answered_by_words_and_by_meaning(
     make_datasette: MakeDatasette,
     world: World,
-    embedder: Meanings,
+    meanings: Meanings,
     database: str | None,
     mode: str,
     found: dict[str, list[str]],
@@ -282,7 +103,7 @@ async def test_a_question_without_concepts_is_answered_by_words_and_by_meaning(
 
 @pytest.mark.asyncio
 async def test_a_layer_says_why_it_found_a_row(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """Its rank among what that layer found, the words in the row, and how similar they are."""
     datasette = make_datasette(*world, config=configured())
@@ -300,7 +121,7 @@ async def test_a_layer_says_why_it_found_a_row(
 
 @pytest.mark.asyncio
 async def test_a_question_with_no_answer_has_none(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """What is near to nothing and shares no word with anything admits nothing."""
     datasette = make_datasette(*world, config=configured())
@@ -323,7 +144,7 @@ async def test_a_question_with_no_answer_has_none(
     ],
 )
 async def test_any_text_may_be_asked(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings, text: str
+    make_datasette: MakeDatasette, world: World, meanings: Meanings, text: str
 ) -> None:
     """No character of a question means anything to the full text."""
     datasette = make_datasette(*world, config=configured())
@@ -347,7 +168,7 @@ async def test_an_unknown_mode_is_refused(make_datasette: MakeDatasette, world: 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("mode", LAYERS_MODES)
 async def test_without_an_index_the_full_text_of_the_file_answers(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings, mode: str
+    make_datasette: MakeDatasette, world: World, meanings: Meanings, mode: str
 ) -> None:
     """By words alone, also in the other number of a noun; by meaning there is nobody to ask."""
     datasette = make_datasette(world.knowledge, config=configured())
@@ -355,12 +176,12 @@ async def test_without_an_index_the_full_text_of_the_file_answers(
     found = [] if mode == "semantic" else ["record:2", "document_gist:1"]
     assert sorted(row["ref"] for row in answer["rows"]) == sorted(found)
     assert all(layer_names(row) == ["lexical"] for row in answer["rows"])
-    assert embedder.questions == []
+    assert meanings.questions == []
 
 
 @pytest.mark.asyncio
 async def test_an_index_of_some_tables_takes_nothing_away_from_others(
-    make_datasette: MakeDatasette, tmp_path: Path, embedder: Meanings
+    make_datasette: MakeDatasette, tmp_path: Path, meanings: Meanings
 ) -> None:
     """What no index holds is found by the full text of its file, as without an index."""
     world = build(tmp_path, index=False)
@@ -382,7 +203,7 @@ async def test_an_index_of_some_tables_takes_nothing_away_from_others(
 
 @pytest.mark.asyncio
 async def test_without_an_index_and_full_text_only_concepts_answer(
-    make_datasette: MakeDatasette, tmp_path: Path, embedder: Meanings
+    make_datasette: MakeDatasette, tmp_path: Path, meanings: Meanings
 ) -> None:
     """A file of a time before there was full text is asked as it always was; who asks for meaning
     alone is told that there is none."""
@@ -399,21 +220,21 @@ async def test_without_an_index_and_full_text_only_concepts_answer(
 
 @pytest.mark.asyncio
 async def test_an_index_without_vectors_answers_by_words(
-    make_datasette: MakeDatasette, own: World, embedder: Meanings
+    make_datasette: MakeDatasette, own_world: World, meanings: Meanings
 ) -> None:
     """Nothing is amiss where nobody wanted an embedder."""
-    own.change("update setting set value = 'null' where name = 'embedder'", file="library")
-    datasette = make_datasette(*own, config=configured())
+    own_world.change("update setting set value = 'null' where name = 'embedder'", file="library")
+    datasette = make_datasette(*own_world, config=configured())
     for database in EVERYWHERE:
         answer = await ask(datasette, database, PARKING)
         assert (titles(answer), answer["warnings"]) == ([BICYCLES], [])
-    assert embedder.questions == []
+    assert meanings.questions == []
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("database", EVERYWHERE)
 async def test_what_concepts_found_comes_first_and_once(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings, database: str | None
+    make_datasette: MakeDatasette, world: World, meanings: Meanings, database: str | None
 ) -> None:
     """Other layers add what concepts did not find, behind it."""
     datasette = make_datasette(*world, config=configured())
@@ -431,13 +252,13 @@ async def test_what_concepts_found_comes_first_and_once(
 
 @pytest.mark.asyncio
 async def test_concepts_that_fill_the_limit_are_all_that_is_asked(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """An embedder is asked nothing as long as concepts find enough."""
     datasette = make_datasette(*world, config=configured())
     answer = await ask(datasette, "knowledge", "Remarks about a car", _size="24")
     assert {tuple(layer_names(row)) for row in answer["rows"]} == {("concept",)}
-    assert (answer["total"], embedder.questions) == (24, [])
+    assert (answer["total"], meanings.questions) == (24, [])
     more = await ask(datasette, "knowledge", "Remarks about a car", _size="25")
     assert (more["total"], titles(more)[-1]) == (25, AUTOMOBILE)
 
@@ -448,7 +269,7 @@ async def test_concepts_that_fill_the_limit_are_all_that_is_asked(
 async def test_pages_give_every_item_once(
     make_datasette: MakeDatasette,
     world: World,
-    embedder: Meanings,
+    meanings: Meanings,
     database: str | None,
     mode: str,
 ) -> None:
@@ -474,7 +295,7 @@ async def test_pages_give_every_item_once(
 
 @pytest.mark.asyncio
 async def test_kinds_and_projects_narrow_what_layers_found(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """What is counted and ranked is what the answer is narrowed to."""
     datasette = make_datasette(*world, config=configured())
@@ -506,7 +327,7 @@ async def test_kinds_and_projects_narrow_what_layers_found(
 
 @pytest.mark.asyncio
 async def test_a_project_is_narrowed_to_beyond_the_first_candidates(
-    make_datasette: MakeDatasette, tmp_path: Path, embedder: Meanings
+    make_datasette: MakeDatasette, tmp_path: Path, meanings: Meanings
 ) -> None:
     """One item of a project is found though many others have more of the words."""
 
@@ -524,7 +345,7 @@ async def test_a_project_is_narrowed_to_beyond_the_first_candidates(
 
 @pytest.mark.asyncio
 async def test_several_databases_name_a_row_once(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """A row of a database that is asked itself is not found once more as a document of an index."""
     datasette = make_datasette(*world, config=configured())
@@ -541,7 +362,7 @@ async def test_several_databases_name_a_row_once(
 
 @pytest.mark.asyncio
 async def test_a_context_says_by_what_an_item_was_found(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """In Markdown and within a budget; what concepts found needs no such line."""
     datasette = make_datasette(*world, config=configured())
@@ -559,7 +380,7 @@ async def test_a_context_says_by_what_an_item_was_found(
 
 @pytest.mark.asyncio
 async def test_the_page_shows_by_what_an_item_was_found(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """There is a label beside each such item, though no concept was found."""
     datasette = make_datasette(*world, config=configured())
@@ -578,7 +399,7 @@ async def test_the_page_shows_by_what_an_item_was_found(
 @pytest.mark.asyncio
 @pytest.mark.parametrize("mode", ["auto", "concept", "lexical", "semantic"])
 async def test_the_page_keeps_the_mode(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings, mode: str
+    make_datasette: MakeDatasette, world: World, meanings: Meanings, mode: str
 ) -> None:
     """The choice stands in the form, and every link to the same question has it."""
     datasette = make_datasette(*world, config=configured())
@@ -605,7 +426,7 @@ async def test_the_page_keeps_the_mode(
 
 @pytest.mark.asyncio
 async def test_a_model_is_answered_by_every_layer(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """The tool takes the mode, and says of each item by what it was found."""
     datasette = make_datasette(*world, config=configured())
@@ -625,7 +446,7 @@ async def test_a_model_is_answered_by_every_layer(
     assert [why.partition(":")[0] for why in second["found_by"]] == ["meaning"]
     with pytest.raises(RecallError, match="mode is 'magic', not one of auto"):
         await RECALL.call(datasette, None, {"text": PARKING, "mode": "magic"})
-    embedder.answer = broken
+    meanings.answer = broken
     answer = await RECALL.call(datasette, None, {"text": "Another car to park"})
     assert [item["title"] for item in answer["items"]] == [BICYCLES]
     assert "Answered without the semantic layer" in answer["warnings"][0]
@@ -639,7 +460,7 @@ PLUGIN_FILE = """
 import sys
 sys.path.insert(0, {tests!r})
 from datasette import hookimpl
-from test_served_layers import Meanings
+from layer_worlds import Meanings
 
 @hookimpl
 def register_embedders(datasette):
@@ -694,13 +515,13 @@ FAULTS: dict[str, tuple[Callable[[str], Any], str]] = {
 @pytest.mark.asyncio
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_failing_embedder_fails_no_recall(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings, fault: str
+    make_datasette: MakeDatasette, world: World, meanings: Meanings, fault: str
 ) -> None:
     """The answer comes by words and says why not by meaning; a repaired one works at once."""
     datasette = make_datasette(*world, config=configured())
     answer, problem = FAULTS[fault]
     for number, database in enumerate(EVERYWHERE if fault == "raises" else EVERYWHERE[:1]):
-        embedder.answer = answer
+        meanings.answer = answer
         question = f"{PARKING} {'really ' * number}"
         for mode, expected in (("auto", [BICYCLES]), ("lexical", [BICYCLES]), ("semantic", [])):
             found = await ask(datasette, database, question, mode=mode)
@@ -710,24 +531,24 @@ async def test_a_failing_embedder_fails_no_recall(
             else:
                 (reason,) = reasons(found)
                 assert problem in reason
-        embedder.answer = None
+        meanings.answer = None
         found = await ask(datasette, database, question)
         assert (titles(found), found["warnings"]) == ([BICYCLES, AUTOMOBILE], [])
 
 
 @pytest.mark.asyncio
 async def test_a_slow_embedder_is_not_waited_for(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """Over its deadline the answer comes without it, and later with what it was late with."""
     datasette = make_datasette(*world, config=configured({"deadline_ms": 40}))
     for database in EVERYWHERE:
-        embedder.answer = sleeping
+        meanings.answer = sleeping
         question = f"{PARKING} {database}"
         found = await ask(datasette, database, question)
         assert titles(found) == [BICYCLES]
         assert reasons(found)
-        embedder.answer = None
+        meanings.answer = None
         assert titles(await eventually(datasette, database, question)) == [BICYCLES, AUTOMOBILE]
         assert titles(await eventually(datasette, database, f"{question}?")) == [
             BICYCLES,
@@ -735,19 +556,9 @@ async def test_a_slow_embedder_is_not_waited_for(
         ]
 
 
-async def eventually(datasette: Datasette, database: str | None, text: str) -> dict[str, Any]:
-    """The first answer without a warning; a machine that is busy may need some."""
-    for _ in range(100):
-        found = await ask(datasette, database, text)
-        if not found["warnings"]:
-            return found
-        await asyncio.sleep(0.05)
-    pytest.fail(f"There was always a warning: {found['warnings']}")
-
-
 @pytest.mark.asyncio
 async def test_an_embedder_that_never_answers_is_not_asked_for_ever(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """After a few questions without an answer no more threads wait for one."""
     released = threading.Event()
@@ -758,17 +569,17 @@ async def test_an_embedder_that_never_answers_is_not_asked_for_ever(
 
     datasette = make_datasette(*world, config=configured({"deadline_ms": 100}))
     await eventually(datasette, "knowledge", PARKING)
-    embedder.answer, before = waiting, len(embedder.questions)
+    meanings.answer, before = waiting, len(meanings.questions)
     try:
         for number in range(8):
             found = await ask(datasette, "knowledge", f"Park {chr(97 + number) * 5}")
             assert titles(found) == [BICYCLES]
             assert found["warnings"]
-        assert len(embedder.questions) - before <= 4
+        assert len(meanings.questions) - before <= 4
         assert "it has not answered earlier questions yet" in found["warnings"][0]
     finally:
         released.set()
-    embedder.answer = None
+    meanings.answer = None
     assert AUTOMOBILE in titles(await eventually(datasette, "knowledge", "Park a car, once more"))
 
 
@@ -792,14 +603,16 @@ async def test_an_embedder_that_nobody_brings_in_any_more_is_named(
 @pytest.mark.asyncio
 async def test_an_embedder_without_its_library_is_told_to_be_installed(
     make_datasette: MakeDatasette,
-    own: World,
-    embedder: Meanings,
+    own_world: World,
+    meanings: Meanings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The index may be of a machine where it was installed."""
     monkeypatch.setitem(sys.modules, "wordllama", None)
-    own.change("update setting set value = '\"wordllama\"' where name = 'embedder'", file="library")
-    datasette = make_datasette(*own, config=configured())
+    own_world.change(
+        "update setting set value = '\"wordllama\"' where name = 'embedder'", file="library"
+    )
+    datasette = make_datasette(*own_world, config=configured())
     for database in EVERYWHERE:
         found = await ask(datasette, database, PARKING)
         assert titles(found) == [BICYCLES]
@@ -810,13 +623,13 @@ async def test_an_embedder_without_its_library_is_told_to_be_installed(
 @pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["unheard-of", "others"])
 async def test_an_index_that_gets_another_embedder_says_so(
-    make_datasette: MakeDatasette, own: World, embedder: Meanings, name: str
+    make_datasette: MakeDatasette, own_world: World, meanings: Meanings, name: str
 ) -> None:
     """While Datasette runs: vectors of one embedder are never compared with those of another."""
-    datasette = make_datasette(*own, config=configured())
+    datasette = make_datasette(*own_world, config=configured())
     with registered(Meanings("others")):
         await ask(datasette, "knowledge", PARKING)
-        own.change(
+        own_world.change(
             "update setting set value = json_quote(?) where name = 'embedder'", name, file="library"
         )
         for database in EVERYWHERE:
@@ -824,7 +637,7 @@ async def test_an_index_that_gets_another_embedder_says_so(
             assert titles(found) == [BICYCLES]
             assert layer_names(found["rows"][0]) == ["lexical"]
             assert reasons(found)
-        own.change(
+        own_world.change(
             "update setting set value = '\"meanings\"' where name = 'embedder'", file="library"
         )
         for database in EVERYWHERE:
@@ -876,7 +689,7 @@ SUPERSEDED = {
 @pytest.mark.asyncio
 @pytest.mark.parametrize("how", SUPERSEDED)
 async def test_what_holds_no_longer_is_not_served_by_the_next_recall(
-    make_datasette: MakeDatasette, tmp_path: Path, embedder: Meanings, how: str
+    make_datasette: MakeDatasette, tmp_path: Path, meanings: Meanings, how: str
 ) -> None:
     """Though nobody has brought the index up to date since."""
 
@@ -884,13 +697,13 @@ async def test_what_holds_no_longer_is_not_served_by_the_next_recall(
         fill(conn)
         knowledge.add_record(conn, "Bicycles and each vehicle park outside", concepts=["Hall"])
 
-    own = build(tmp_path, filled)
-    datasette = make_datasette(*own, config=configured())
+    own_world = build(tmp_path, filled)
+    datasette = make_datasette(*own_world, config=configured())
     gone = {AUTOMOBILE, BICYCLES}
     for database in EVERYWHERE:
         assert set(titles(await ask(datasette, database, PARKING))) > gone
     sql, values = SUPERSEDED[how]
-    own.change(sql, *values)
+    own_world.change(sql, *values)
     for modes in (LAYERS_MODES, ["auto"]):
         for database in EVERYWHERE:
             for mode in modes:
@@ -898,17 +711,17 @@ async def test_what_holds_no_longer_is_not_served_by_the_next_recall(
                 assert titles(found) == ["Bicycles and each vehicle park outside"], (database, mode)
                 assert found["total"] == 1
                 assert not any(title in json.dumps(found) for title in gone)
-        own.run()
+        own_world.run()
 
 
 @pytest.mark.asyncio
 async def test_what_holds_again_is_served_again(
-    make_datasette: MakeDatasette, own: World, embedder: Meanings
+    make_datasette: MakeDatasette, own_world: World, meanings: Meanings
 ) -> None:
     """What is looked up in the live tables is how it is there now."""
-    datasette = make_datasette(*own, config=configured())
+    datasette = make_datasette(*own_world, config=configured())
     for status, expected in (("superseded", [BICYCLES]), ("accepted", [BICYCLES, AUTOMOBILE])):
-        own.change("update records set status = ? where id = 1", status)
+        own_world.change("update records set status = ? where id = 1", status)
         for database in EVERYWHERE:
             assert titles(await ask(datasette, database, PARKING)) == expected
 
@@ -916,7 +729,7 @@ async def test_what_holds_again_is_served_again(
 @pytest.mark.asyncio
 @pytest.mark.parametrize("table", ["observations", "document_sections", "documents", "projects"])
 async def test_a_row_of_any_table_that_is_deleted_is_not_served(
-    make_datasette: MakeDatasette, tmp_path: Path, embedder: Meanings, table: str
+    make_datasette: MakeDatasette, tmp_path: Path, meanings: Meanings, table: str
 ) -> None:
     """Neither where it was nor as a document of the index, whose copy is out of date."""
     words = "canaries sing in the morning when nobody listens"
@@ -932,13 +745,13 @@ async def test_a_row_of_any_table_that_is_deleted_is_not_served(
             title = f"Lunar {words}" if table == "documents" else "Birds"
             knowledge.add_document(conn, title, sections=[section])
 
-    own = build(tmp_path, filled)
-    datasette = make_datasette(*own, config=configured())
+    own_world = build(tmp_path, filled)
+    datasette = make_datasette(*own_world, config=configured())
     question = "When do canaries sing?"
     assert "canaries" in json.dumps(await ask(datasette, "index", question))
-    own.change(f"delete from {table} where rowid = (select max(rowid) from {table})")
+    own_world.change(f"delete from {table} where rowid = (select max(rowid) from {table})")
     if table == "documents":
-        own.change("delete from document_sections where document_id = 2")
+        own_world.change("delete from document_sections where document_id = 2")
     for database in EVERYWHERE:
         for mode in LAYERS_MODES:
             found = await ask(datasette, database, question, mode=mode)
@@ -947,11 +760,13 @@ async def test_a_row_of_any_table_that_is_deleted_is_not_served(
 
 @pytest.mark.asyncio
 async def test_a_database_that_is_written_meanwhile_is_answered_consistently(
-    make_datasette: MakeDatasette, own: World, embedder: Meanings
+    make_datasette: MakeDatasette, own_world: World, meanings: Meanings
 ) -> None:
     """Rows come and are superseded and the index follows: nothing that is not there or no longer
     held when it was asked is ever served, and no request fails."""
-    datasette = make_datasette(*own, config=configured(), settings={"sql_time_limit_ms": 20_000})
+    datasette = make_datasette(
+        *own_world, config=configured(), settings={"sql_time_limit_ms": 20_000}
+    )
     superseded: set[str] = set()
     failed: list[BaseException] = []
     rounds, ending = 8, threading.Event()
@@ -961,7 +776,7 @@ async def test_a_database_that_is_written_meanwhile_is_answered_consistently(
             for number in range(rounds):
                 if ending.is_set():
                     return
-                with closing(sqlite3.connect(own.knowledge, timeout=30)) as conn, conn:
+                with closing(sqlite3.connect(own_world.knowledge, timeout=30)) as conn, conn:
                     old = knowledge.add_record(
                         conn, f"Park {number} of each vehicle", project="Home"
                     )
@@ -971,7 +786,7 @@ async def test_a_database_that_is_written_meanwhile_is_answered_consistently(
                         knowledge.supersede_record(conn, new, old)
                 if number % 2:
                     superseded.add(f"Park {number} of each vehicle!")
-                own.run()
+                own_world.run()
         except BaseException as error:
             failed.append(error)
 
@@ -995,7 +810,7 @@ async def test_a_database_that_is_written_meanwhile_is_answered_consistently(
                     for mode in LAYERS_MODES
                 )
             )
-            with closing(sqlite3.connect(own.knowledge)) as conn:
+            with closing(sqlite3.connect(own_world.knowledge)) as conn:
                 existing = {f"record:{id_}" for (id_,) in conn.execute("select id from records")}
             for answer in answers:
                 assert not gone & set(titles(answer))
@@ -1060,7 +875,7 @@ async def test_a_mistake_in_the_configuration_stops_the_start(
 
 @pytest.mark.asyncio
 async def test_the_layers_can_be_configured(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """What ranks count for each layer, and which words of a question admit nothing."""
     for layers, expected in (
@@ -1091,7 +906,7 @@ async def in_sql(datasette: Datasette, database: str, sql: str, **more: str) -> 
 
 @pytest.mark.asyncio
 async def test_vectors_are_compared_in_sql_where_an_embedder_is_configured(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """Without one neither function is there, though the index names its own."""
     datasette = make_datasette(*world, config=configured())
@@ -1123,49 +938,16 @@ async def test_a_configured_embedder_that_is_not_installed_stops_nothing(
 # --- who searches by meaning in place of the index -----------------------------------------------
 
 
-class Fallback:
-    """A fallback that finds what it is told to; ``held`` is what was reconciled last."""
-
-    def __init__(self, database: str = "knowledge", found: Sequence[str] = ()) -> None:
-        self.database, self.found = database, found
-        self.asked: list[tuple[str, int]] = []
-        self.held: list[ActiveRecord] = []
-        self.reconciled = 0
-        self.fails = False
-
-    def search(self, query: str, limit: int) -> Sequence[str]:
-        self.asked.append((query, limit))
-        if self.fails:
-            raise ConnectionError("the store is down")
-        return self.found
-
-    def reconcile(self, active: Any) -> None:
-        self.held = list(active)
-        self.reconciled += 1
-
-
-REFS = [
-    "record:9",
-    "nonsense",
-    "record:2",
-    "record:2",
-    "observation:3",
-    "record:1",
-    "record:-1",
-    "",
-]
-
-
 @pytest.mark.asyncio
 @pytest.mark.parametrize("with_index", [True, False])
 async def test_another_plugin_may_search_by_meaning(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings, with_index: bool
+    make_datasette: MakeDatasette, world: World, meanings: Meanings, with_index: bool
 ) -> None:
     """Its references come in its order, once, as far as there are such rows that have to do with
     the question; the index is asked no meaning any more."""
     fallback = Fallback(found=REFS)
     question = "Which car is an automobile, and does it park?"
-    with registered(embedder, fallbacks=[fallback]):
+    with registered(meanings, fallbacks=[fallback]):
         datasette = make_datasette(*(world if with_index else world[:1]), config=configured())
         found = await ask(datasette, "knowledge", question, mode="semantic")
         assert [(row["ref"], layer_names(row)) for row in found["rows"]] == [
@@ -1191,25 +973,25 @@ async def test_another_plugin_may_search_by_meaning(
 
 @pytest.mark.asyncio
 async def test_what_another_plugin_finds_is_looked_up_in_the_live_tables(
-    make_datasette: MakeDatasette, own: World, embedder: Meanings
+    make_datasette: MakeDatasette, own_world: World, meanings: Meanings
 ) -> None:
     """What is superseded or deleted is not served, whatever a store still holds."""
     with registered(fallbacks=[Fallback(found=REFS)]):
-        datasette = make_datasette(*own, config=configured())
+        datasette = make_datasette(*own_world, config=configured())
         question = "Which automobile can park?"
         for sql, expected in (
             ("select 1", ["record:2", "record:1"]),
             ("update records set status = 'superseded' where id = 2", ["record:1"]),
             ("delete from records where id = 1", []),
         ):
-            own.change(sql)
+            own_world.change(sql)
             found = await ask(datasette, "knowledge", question, mode="semantic")
             assert [row["ref"] for row in found["rows"]] == expected
 
 
 @pytest.mark.asyncio
 async def test_what_another_plugin_finds_is_shown_to_who_may_see_it(
-    make_datasette: MakeDatasette, world: World, embedder: Meanings
+    make_datasette: MakeDatasette, world: World, meanings: Meanings
 ) -> None:
     """A reference to a row of a private table is as one to a row that is not there."""
     private = {"knowledge": {"tables": {"records": {"allow": {"id": "root"}}}}}
@@ -1272,7 +1054,10 @@ async def test_an_index_that_fails_is_no_matter_where_another_plugin_answers(
 
 @pytest.mark.parametrize("fails_first", [False, True])
 def test_a_fallback_is_kept_in_line_with_its_database(
-    own: World, monkeypatch: pytest.MonkeyPatch, fails_first: bool, caplog: pytest.LogCaptureFixture
+    own_world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    fails_first: bool,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """It is given all that holds at the start and after every commit, again after a failure."""
     monkeypatch.setattr(reconciling, "LOOK_SECONDS", 0.02)
@@ -1287,9 +1072,9 @@ def test_a_fallback_is_kept_in_line_with_its_database(
             given(active)
 
         fallback.reconcile = reconcile  # type: ignore[method-assign]
-    datasette = Datasette([str(own.knowledge)])
+    datasette = Datasette([str(own_world.knowledge)])
     vocabulary = vocabulary_for(datasette, "knowledge")
-    reconciler = Reconciler(fallback, own.knowledge, vocabulary, immutable=False)
+    reconciler = Reconciler(fallback, own_world.knowledge, vocabulary, immutable=False)
     reconciler.start()
     try:
         held = settled(fallback, lambda held: "record:1" in held)
@@ -1303,10 +1088,10 @@ def test_a_fallback_is_kept_in_line_with_its_database(
         }
         assert held["record:1"].text.startswith(AUTOMOBILE)
         assert held["record:1"].text_hash == hashlib.sha256(held["record:1"].text.encode()).digest()
-        own.change("update records set status = 'superseded' where id = 1")
+        own_world.change("update records set status = 'superseded' where id = 1")
         changed = settled(fallback, lambda held: "record:1" not in held)
         assert set(changed) == set(held) - {"record:1"}
-        own.change("update records set title = 'Tricycles' where id = 2")
+        own_world.change("update records set title = 'Tricycles' where id = 2")
         settled(fallback, lambda held: held["record:2"].text.startswith("Tricycles"))
         before = fallback.reconciled
         time.sleep(0.2)
@@ -1314,18 +1099,6 @@ def test_a_fallback_is_kept_in_line_with_its_database(
     finally:
         reconciler.stop()
     assert ("could not be brought up to date" in caplog.text) == fails_first
-
-
-def settled(
-    fallback: Fallback, wanted: Callable[[dict[str, ActiveRecord]], bool]
-) -> dict[str, ActiveRecord]:
-    """What the fallback holds as soon as that is as wanted."""
-    for _ in range(500):
-        held = {record.ref: record for record in fallback.held}
-        if held and wanted(held):
-            return held
-        time.sleep(0.02)
-    pytest.fail(f"It never came to that: {sorted(held)}")
 
 
 @pytest.mark.skipif(IS_1_0, reason="1.0 starts tasks only in a server")

@@ -19,7 +19,7 @@ from datasette_concept_recall.indexing.store import Store
 from datasette_concept_recall.instances import vocabulary_for, warm_up
 from datasette_concept_recall.semantic import VectorIndex
 from indexing import FakeClock
-from test_served_layers import (
+from layer_worlds import (
     AUTOMOBILE,
     Meanings,
     build,

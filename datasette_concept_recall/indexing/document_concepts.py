@@ -30,12 +30,15 @@ def concepts_of(
     """The concepts of a text with the positions of the chunks that carry them.
 
     Chunk n is ``text[slice(*spans[n])]``, ``named`` is what it names on purpose. ``tags`` are of
-    the document as a whole: its first chunk carries them. A name that was written in a new way is
-    the known concept that it matches.
+    the document as a whole: the chunks that mention one carry it, where none does the first. A name
+    that was written in a new way is the known concept that it matches.
     """
     found: dict[str, list[tuple[int, int]]] = dict(mentioned(text, matcher))
-    for tag in tags:
-        found.setdefault(_known_spelling(storable(tag), matcher), []).append((0, 0))
+    tagged = [storable(tag) for tag in tags]
+    there = mentioned(text, ConceptMatcher(tagged), at_least=1) if tagged else {}
+    for tag in tagged:
+        places = there.get(tag, [(0, 0)])
+        found.setdefault(_known_spelling(tag, matcher), []).extend(places)
     for each in named:
         name = _known_spelling(each.name, matcher)
         found.setdefault(name, []).append((each.start, each.end))

@@ -17,18 +17,21 @@ LOOK_SECONDS = 0.5
 _BUSY_SECONDS = 1.0
 
 
-def keep(service: Service, *, watch: bool = True) -> None:
-    """Looks at every source, then keeps all fresh until the service is told to `stop`.
+def keep(
+    service: Service, *, watch: bool = True, until: Callable[[], bool] = lambda: False
+) -> None:
+    """Looks at every source, then keeps all fresh until the service is told to `stop`, or between
+    two steps ``until`` says that it is over.
 
     Trackers begin when every source was looked at once. Raises `DatabaseUnreadable` when the file
     of the index is another one or gone, and nothing that ends by itself.
     """
-    _Freshness(service, watch).keep()
+    _Freshness(service, watch, until).keep()
 
 
 class _Freshness:
-    def __init__(self, service: Service, watch: bool) -> None:
-        self._service, self._watch = service, watch
+    def __init__(self, service: Service, watch: bool, until: Callable[[], bool]) -> None:
+        self._service, self._watch, self._until = service, watch, until
         self._tracked: dict[int, SourceIndexer] = {}
 
     def keep(self) -> None:
@@ -36,7 +39,7 @@ class _Freshness:
         self._guarded(lambda: service.ask_all("start"))
         self._work()
         try:
-            while not service.is_stopping:
+            while not self._is_over():
                 if service.store.is_replaced():
                     raise DatabaseUnreadable(f"{service.store.path} is another file now, or gone")
                 self._guarded(self._track)
@@ -48,7 +51,7 @@ class _Freshness:
 
     def _work(self) -> None:
         """Makes steps until there is none to be made."""
-        while not self._service.is_stopping:
+        while not self._is_over():
             try:
                 self._ask_due()
                 if self._service.run_next() is None:
@@ -58,6 +61,9 @@ class _Freshness:
             except (StoreUnavailable, sqlite3.DatabaseError) as error:
                 self._unusable(error)
                 return
+
+    def _is_over(self) -> bool:
+        return self._service.is_stopping or self._until()
 
     def _guarded(self, action: Callable[[], None]) -> None:
         try:

@@ -70,6 +70,7 @@ class RowIndexer(SourceIndexer):
     """Rows of the tables of a SQLite database. Option: a list ``tables``."""
 
     kind = "rows"
+    signature = ("rows:2",)
 
     def open(self, source: SourceRow) -> RowSource:
         """The rows of the tables."""
