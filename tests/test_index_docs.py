@@ -15,6 +15,7 @@ import yaml
 from datasette.plugins import pm
 
 from datasette_concept_recall import sql_functions
+from datasette_concept_recall.compat import INDEX_ACTION
 from datasette_concept_recall.config import IndexConfig, parse_index
 from datasette_concept_recall.index_cli import index as index_group
 from datasette_concept_recall.indexing.store import Store
@@ -81,7 +82,8 @@ def test_every_command_and_key_of_the_page_exists() -> None:
     commands = {word for line in re.findall(r"^\| (.*?) \|", table, re.M) for word in
                 re.findall(r"`(\w+)", line)}  # fmt: skip
     assert commands == set(index_group.commands)
-    (configuration,) = blocks("yaml", [INDEXING])
+    permissions, configuration = blocks("yaml", [INDEXING])
+    assert list(yaml.safe_load(permissions)["permissions"]) == [INDEX_ACTION]
     given = yaml.safe_load(configuration)["plugins"]["datasette-concept-recall"]
     assert parse_index(given) == IndexConfig("index", watch=True)
     keys = set(re.findall(r"^\| `index\.(\w+)` \|", PAGE, re.M))

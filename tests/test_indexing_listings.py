@@ -160,6 +160,21 @@ def test_a_part_that_cannot_be_listed_is_looked_for_in_each_run(
     assert "Note 1." in live_texts(store)
 
 
+def test_places_that_were_deleted_by_hand_come_back(store: Store, tmp_path: Path) -> None:
+    """In which folders a mail is, is noted anew."""
+    (tmp_path / "work.mbox").write_bytes(
+        b"From x Tue Nov  3 10:00:00 2026\n"
+        b"Message-ID: <1@example.com>\nSubject: Mill\n\nIt grinds.\n"
+    )
+    source = store.add_source("mail", "mailbox", str(tmp_path / "work.mbox"))
+    run(store, source)
+    assert not looks_closer(store, source)
+    with store.writing() as conn:
+        conn.execute("delete from location")
+    run(store, source)
+    assert store.rows("select count(*) from location") == [(1,)]
+
+
 ENTRY = Entry(b"key", "A title", "a fingerprint")
 
 

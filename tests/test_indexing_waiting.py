@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +117,7 @@ def test_of_what_waits_only_what_changed_meanwhile_is_not_written(
 def test_what_cannot_be_written_takes_nothing_else_with_it(
     store: Store, source: SourceRow, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was read before it is written by itself, and nothing of it is half there."""
+    """All others are written by themselves, and nothing of it is half there."""
     notes(folder, 4)
     real = Generations.complete
 
@@ -128,8 +130,8 @@ def test_what_cannot_be_written_takes_nothing_else_with_it(
 
     monkeypatch.setattr(Generations, "complete", complete)
     run(store, source)
-    assert sorted(live_texts(store)) == ["Note 0.", "Note 1.", "Note 2."]
-    assert store.rows("select count(*) from document") == [(3,)]
+    assert sorted(live_texts(store)) == ["Note 0.", "Note 1.", "Note 2.", "Note 4."]
+    assert store.rows("select count(*) from document") == [(4,)]
     assert orphans(store) == 0
     assert "a number that no database takes" in store.rows("select problem from source")[0][0]
 
@@ -181,3 +183,55 @@ def test_a_share_that_is_used_up_ends_with_what_was_read(
         service.ask(source.id, "round")
         service.run_next()
     assert sorted(live_texts(store)) == ["Note 0.", "Note 1.", "Note 2."]
+
+
+def test_what_was_read_is_written_before_the_code_of_a_source_fails(
+    store: Store, source: SourceRow, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever another plugin raises costs what comes after it alone."""
+    notes(folder, 4)
+    real = FolderSource.read
+
+    def read(self: FolderSource, entry: Entry) -> Opened:
+        if entry.key == b"003.md":
+            raise ValueError("a fault of another plugin")
+        return real(self, entry)
+
+    monkeypatch.setattr(FolderSource, "read", read)
+    run(store, source)
+    assert sorted(live_texts(store)) == ["Note 0.", "Note 1.", "Note 2."]
+    assert "a fault of another plugin" in store.rows("select problem from source")[0][0]
+
+
+def test_nobody_waits_for_a_source_that_is_asked_whether_a_document_is_what_was_read(
+    store: Store, source: SourceRow, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program may write the index meanwhile."""
+    texts = notes(folder, 3)
+    real = FolderSource.fingerprint
+    written: list[bytes] = []
+
+    def fingerprint(self: FolderSource, entry: Entry) -> str | None:
+        with closing(sqlite3.connect(store.path, timeout=0)) as other, other:
+            other.execute("insert or replace into setting values ('a', 'true')")
+        written.append(entry.key)
+        return real(self, entry)
+
+    monkeypatch.setattr(FolderSource, "fingerprint", fingerprint)
+    run(store, source)
+    assert written == [b"001.md", b"002.md", b"003.md"]
+    assert sorted(live_texts(store)) == ["Note 0.", *texts]
+
+
+def test_a_document_that_was_deleted_by_hand_comes_back(
+    store: Store, source: SourceRow, folder: Path
+) -> None:
+    """Also where a new one has got its number, and what it left is still there."""
+    notes(folder, 3)
+    run(store, source)
+    with closing(sqlite3.connect(store.path)) as other, other:  # without foreign keys
+        other.execute("delete from document where id = (select max(id) from document)")
+    write_note(folder, "4.md", "Note 4.")
+    run(store, source)
+    assert sorted(live_texts(store)) == [f"Note {n}." for n in range(5)]
+    assert store.rows("select state from source") == [("done",)]

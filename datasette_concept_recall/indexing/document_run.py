@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
@@ -161,30 +161,58 @@ class DocumentRun:
             or self._store.clock.monotonic() - self._since >= _WAITING_SECONDS
         )
 
-    def write(self) -> list[tuple[Entry, DocumentFailure | None]]:
+    def write(self) -> Iterator[tuple[Entry, DocumentFailure | None]]:
         """Writes the documents that wait, in one transaction, but for those that changed since they
-        were read. Raises `StoreUnavailable`."""
+        were read; gives each when that is done. Raises `SourceUnreachable`, `StoreUnavailable`, and
+        what keeps one of them from being written, when the others are."""
         waiting, self._waiting, self._characters = self._waiting, [], 0
-        if not waiting:
-            return []
+        failed = {}
+        for read in waiting:  # before the transaction: a source may take its time
+            failure = self._failure_since(read.entry)
+            if failure is not None:
+                failed[read.entry.key] = failure
+                yield read.entry, failure
+        unchanged = [read for read in waiting if read.entry.key not in failed]
         try:
-            return self._written(waiting)
+            self._write_together(unchanged)
         except StoreUnavailable:
             raise
         except Exception:
-            if len(waiting) == 1:
+            if len(unchanged) == 1:
                 raise
-        return [done for each in waiting for done in self._written([each])]  # as far as it goes
+            yield from self._one_by_one(unchanged)
+        else:
+            yield from ((read.entry, None) for read in unchanged)
 
-    def _written(self, waiting: Sequence[_Read]) -> list[tuple[Entry, DocumentFailure | None]]:
-        with self._store.writing():
-            return [(each.entry, self._write(each)) for each in waiting]
+    def _one_by_one(self, waiting: Sequence[_Read]) -> Iterator[tuple[Entry, None]]:
+        broken: Exception | None = None
+        for read in waiting:
+            try:
+                self._write_together([read])
+            except StoreUnavailable:
+                raise
+            except Exception as error:
+                broken = broken or error
+            else:
+                yield read.entry, None
+        if broken:
+            raise broken
 
-    def _write(self, read: _Read) -> DocumentFailure | None:
+    def _failure_since(self, entry: Entry) -> DocumentFailure | None:
+        """What became of a document since it was read, unless it is as it was."""
         try:
-            self._check_unchanged(read.entry)
+            self._check_unchanged(entry)
         except DocumentFailure as failure:
             return failure
+        return None
+
+    def _write_together(self, waiting: Sequence[_Read]) -> None:
+        if waiting:
+            with self._store.writing():
+                for read in waiting:
+                    self._write(read)
+
+    def _write(self, read: _Read) -> None:
         attempt = self._generations.begin_attempt(
             self._version, read.entry, read.content_hash, read.kind
         )
@@ -200,7 +228,6 @@ class DocumentRun:
             concepts=read.concepts,
             redactions=read.redactions,
         )
-        return None
 
     # -- with vectors -----------------------------------------------------------------------------
 

@@ -73,15 +73,12 @@ class Generations:
         """
         with self.store.writing() as conn:
             document_id, is_new = self._document(version.source_id, entry, kind)
-            row = (
-                None
-                if is_new
-                else conn.execute(
-                    "select id from generation where document_id = ? and version_id = ?"
-                    " and not is_complete",
-                    [document_id, version.id],
-                ).fetchone()
-            )
+            # Of a new number there are some where a document was deleted by hand.
+            rows = conn.execute(
+                "select id, version_id, is_complete from generation where document_id = ?",
+                [document_id],
+            ).fetchall()
+            row = next((row for row in rows if row[1:] == (version.id, 0)), None)
             if row:
                 conn.execute(
                     "update generation set fingerprint = ?, content_hash = ?, size = ?"
@@ -102,7 +99,7 @@ class Generations:
                 [document_id, version.id, entry.fingerprint, content_hash, entry.size,
                  self.store.now()],
             )  # fmt: skip
-        return Attempt(cursor.lastrowid or 0, document_id, version.id, is_first=is_new)
+        return Attempt(cursor.lastrowid or 0, document_id, version.id, is_first=is_new and not rows)
 
     def _document(self, source_id: int, entry: Entry, kind: str) -> tuple[int, bool]:
         """The number of a document, and whether it is a new one."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from importlib.util import find_spec
 
 from .document_run import DocumentRun, Reader, Result, Stopped, Tools
@@ -14,9 +16,11 @@ from .generations import Generations
 from .marker import Left, Marker, is_left
 from .models import Entry, Listing
 from .passes import Outcome, Pass, Share
-from .store import Counts, SourceRow, Store
+from .store import Counts, SourceRow, Store, StoreUnavailable
 from .troubles import Skip, Troubles
 from .versions import Version
+
+log = logging.getLogger("datasette_concept_recall.indexing")
 
 MANY_GONE = 100
 GONE_SHARE = 0.2
@@ -33,6 +37,21 @@ LIBRARIES = {
     "html": "markdownify",
 }
 """Of each extra the module that tells that it is installed."""
+
+
+class _End(Enum):
+    """How the reading of documents ended."""
+
+    THROUGH = auto()
+    """All had their turn."""
+    FAILING = auto()
+    """The same, and for the last of them the embedder failed."""
+    STOPPED = auto()
+    """Somebody pauses or ends the run."""
+    USED_UP = auto()
+    """The share is over."""
+    HOPELESS = auto()
+    """The embedder failed for too many in a row."""
 
 
 @dataclass
@@ -244,19 +263,44 @@ class SourceRun:
         marker: Marker,
         held: bool,
     ) -> Outcome:
-        skips = self.troubles.skips(self.source.id)
         run = DocumentRun(self.store, self.generations, self.version, reader, self.tools)
+        try:
+            end = self._read_due(run, known, entries, marker)
+        except StoreUnavailable:
+            raise
+        except Exception:  # whatever the code of another plugin raises
+            self._write_before_failing(run)
+            raise
+        self._write(run)
+        if end is _End.STOPPED:
+            return Outcome.MORE_TO_DO
+        if end is _End.USED_UP:
+            return self._used_up()
+        self.counts.current = None
+        if end is _End.HOPELESS or (end is _End.FAILING and self._builds_nothing()):
+            return Outcome.ABORTED
+        if self.counts.failed:
+            return Outcome.FAILED
+        return Outcome.HELD if held else Outcome.DONE
+
+    def _read_due(
+        self,
+        run: DocumentRun,
+        known: dict[bytes, Known],
+        entries: dict[bytes, Entry],
+        marker: Marker,
+    ) -> _End:
+        """Reads what has to be read, as far as it goes; what waits in the end is to be written."""
+        skips = self.troubles.skips(self.source.id)
         in_a_row = 0
         for entry in self._in_order(entries):
             stored = known.get(entry.key)
             if not self._is_due(entry, stored, skips.get(entry.key)):
                 continue
             if self.tools.stop():
-                self._write(run)
-                return Outcome.MORE_TO_DO
+                return _End.STOPPED
             if not self.share.allows_another():
-                self._write(run)
-                return self._used_up()
+                return _End.USED_UP
             self.share.note_read()
             self.counts.current = entry.path or entry.title
             self.progressed(self.counts)
@@ -264,24 +308,24 @@ class SourceRun:
             try:
                 self._read_one(run, entry, stored)
             except Stopped:
-                self._write(run)
-                return Outcome.MORE_TO_DO
+                return _End.STOPPED
             except EmbedderFailure as failure:
                 self._embedder_failed(entry, failure)
                 in_a_row += 1
                 if in_a_row == TRIES:
-                    return Outcome.ABORTED
+                    return _End.HOPELESS
             else:
                 in_a_row = 0
             if run.is_due:
                 self._write(run)
-        self._write(run)
-        self.counts.current = None
-        if in_a_row and self._builds_nothing():
-            return Outcome.ABORTED
-        if self.counts.failed:
-            return Outcome.FAILED
-        return Outcome.HELD if held else Outcome.DONE
+        return _End.FAILING if in_a_row else _End.THROUGH
+
+    def _write_before_failing(self, run: DocumentRun) -> None:
+        """What was read before something failed is kept; a failure of that is told of as well."""
+        try:
+            self._write(run)
+        except Exception:
+            log.exception("What was read of %s could not be written", self.source.name)
 
     def _used_up(self) -> Outcome:
         """The share is over. Where nothing succeeded, going on would fail again, for ever."""

@@ -298,6 +298,16 @@ end;
 create trigger listing_ends_without_vector after delete on vector begin
     update index_version set listing = null where listing is not null;
 end;
+create trigger listing_ends_without_location after delete on location begin
+    update index_version set listing = null
+    where source_id = (select source_id from document where id = old.document_id)
+    and listing is not null;
+end;
+create trigger listing_ends_by_location after update on location begin
+    update index_version set listing = null
+    where source_id = (select source_id from document where id = old.document_id)
+    and listing is not null;
+end;
 create trigger listing_ends_with_skipped after insert on skipped begin
     update index_version set listing = null
     where source_id = new.source_id and listing is not null;
