@@ -119,13 +119,21 @@ def document_context(
             (name, concept_link(datasette, database, name)) for name in found.concepts or ()
         ],
         "is_lost": asked.chunk is not None and found.marked is None,
+        "folder": _only_folder(found),
         "passages": _labelled(found),
+        "has_places": any(passage.place for passage in found.passages),
         "previous_link": _page_path(datasette, database, found, found.page - 1),
         "next_link": _page_path(datasette, database, found, found.page + 1),
         "whole_link": document_path(datasette, database, found.id),
         "sources_link": sources_path(datasette),
         "json_link": _page_path(datasette, database, found, found.page, ".json"),
     }
+
+
+def _only_folder(found: DocumentView) -> str:
+    """The folder of a document that is in one place of its source; '' where its path says it."""
+    folders = [folder for folder, _, _ in found.locations or ()]
+    return folders[0] if len(folders) == 1 and folders[0] != found.path else ""
 
 
 def _labelled(found: DocumentView) -> list[tuple[Passage, str, bool]]:

@@ -13,7 +13,9 @@ import click
 
 from .indexing.looking import SourceView
 from .indexing.service import Progress
+from .indexing.turns import Turn
 from .printing import terminal_line
+from .source_page import NO_EMBEDDER, built_with, run_in_words, state_in_words
 
 _LINE_SECONDS = 10.0
 _BAR = 24
@@ -84,26 +86,15 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-_STATES = {
-    "new": "not indexed yet",
-    "queued": "waits for its turn",
-    "running": "is being indexed",
-    "waiting": "goes on when it has its turn again",
-    "done": "up to date",
-    "failed": "some documents could not be indexed",
-    "held": "so much is gone that its removal waits for approval",
-    "unreachable": "cannot be reached",
-    "refused": "is not indexed",
-    "broken": "has to be repaired",
-}
-
-
 def print_sources(found: Sequence[SourceView], index: Path) -> None:
     """What is known of each source."""
     if not found:
         click.echo("There are no sources yet; 'datasette concept-recall index add' brings some in.")
+    # Not asked without need: whoever begins at that moment would find the turn taken.
+    is_working = any(each.state == "running" for each in found) and Turn(index).is_taken()
     for each in found:
-        click.echo(f"{terminal_line(each.name)} ({each.kind}): {_STATES[each.state]}")
+        state = state_in_words(each, is_working)
+        click.echo(f"{terminal_line(each.name)} ({each.kind}): {state}")
         for line in _about(each, index):
             click.echo(f"  {terminal_line(line)}")
 
@@ -114,13 +105,11 @@ def _about(source: SourceView, index: Path) -> Iterator[str]:
     if source.versions is not None and "building" in source.versions:
         is_first = "live" not in source.versions
         yield "not searched yet" if is_first else "is being built anew; the old is searched"
+    if source.versions is not None and "live" in source.versions and source.documents:
+        built = built_with(source.versions["live"])
+        yield f"{'without' if built == NO_EMBEDDER else 'with'} vectors: {built}"
     if source.last_run:
-        run = source.last_run
-        yield (
-            f"last run {run.ended_at}: {run.outcome}; {run.indexed} indexed,"
-            f" {run.unchanged} unchanged, {run.skipped} skipped, {run.failed} failed,"
-            f" {run.removed} removed"
-        )
+        yield f"last run {source.last_run.ended_at} {run_in_words(source.last_run)}"
     if source.problem:
         yield source.problem
     if source.held_removals:

@@ -150,7 +150,7 @@ def keep_alone(store: Store, service: Callable[[], Service], ending: Ending) -> 
         keep(now, until=lambda: remembered() != made_for)
 
     try:
-        with Turn(store.path, "keeper").taken():
+        with Turn(store.path, "keeper").taken(1.0):  # whoever asks whether it is taken has it then
             while not ending.is_called:
                 keep_as_remembered()
     except Busy as error:

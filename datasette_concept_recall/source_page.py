@@ -1,4 +1,4 @@
-"""The sources of all indexes, as a page and as JSON."""
+"""The sources of all indexes, as a page and as JSON, and the words for what is known of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from datasette.utils import to_css_class
 
+from .embedders import LLM_PREFIX
+from .indexing.ids import WITHOUT_EMBEDDER
 from .indexing.looking import IndexView, RunView, SourceView
+from .instances import index_config
 from .paths import sources_path
 
 if TYPE_CHECKING:
@@ -18,14 +21,14 @@ if TYPE_CHECKING:
 TEMPLATE = "concept_recall_sources.html"
 
 _STATES = {
-    "new": "new",
+    "new": "not indexed yet",
     "queued": "waits for its turn",
-    "running": "being read",
+    "running": "being indexed",
     "waiting": "goes on when others had their turn",
     "done": "up to date",
     "failed": "some documents failed",
     "held": "a removal waits for approval",
-    "unreachable": "not reachable",
+    "unreachable": "cannot be reached",
     "refused": "refused",
     "broken": "needs repair",
 }
@@ -96,12 +99,49 @@ def _is_about_to_run(source: SourceView) -> bool:
     return bool(source.asked) or source.state in ("queued", "running", "waiting")
 
 
-def _state(index: IndexView, source: SourceView) -> str:
+def _is_starting(datasette: Datasette, seen: SeenIndex) -> bool:
+    """Whether the instance is to keep an index fresh, and that has not begun yet."""
+    config = index_config(datasette)
+    is_watched = config is not None and config.watch and config.database == seen.database
+    return is_watched and not seen.found.is_kept
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def state_in_words(source: SourceView, is_working: bool) -> str:
+    """How a source is; ``is_working`` tells that a program is at work on its index."""
     if source.is_leaving:
         return "is being removed"
-    if source.state == "running" and not index.is_working:
+    if source.state == "running" and not is_working:
         return _INTERRUPTED
     return _STATES.get(source.state, source.state)
+
+
+def run_in_words(run: RunView) -> str:
+    """How a run ended and what it did, without what it did not."""
+    outcome = _OUTCOMES.get(run.outcome or "", run.outcome or "")
+    counts = ((name, getattr(run, name)) for name in _COUNTS)
+    did = ", ".join(f"{count:,} {name}" for name, count in counts if count)
+    return f"{outcome}: {did}" if did else outcome
+
+
+NO_EMBEDDER = "no embedder"
+"""What an index is built with that has no vectors."""
+
+
+def built_with(signature: str) -> str:
+    """The embedder and the rendering that a signature of `indexing.ids` tells of; a signature of
+    another form as it is."""
+    _, provider, _, model, *more = [*signature.split("|"), "", "", ""]
+    if not provider:
+        return signature
+    if provider == WITHOUT_EMBEDDER.provider:
+        return NO_EMBEDDER
+    is_of_llm = f"{provider}:" == LLM_PREFIX
+    renderings = [part.partition(":")[2] for part in more if part.startswith("rendering:")]
+    name = f"{LLM_PREFIX}{model}" if is_of_llm else provider
+    return ", rendering ".join([f"embedder {name}", *renderings])
 
 
 def _searchable(source: SourceView) -> str | None:
@@ -138,7 +178,7 @@ def _source_json(index: IndexView, source: SourceView, now: datetime) -> dict[st
         "kind": source.kind,
         "origin": source.origin,
         "state": source.state,
-        "state_in_words": _state(index, source),
+        "state_in_words": state_in_words(source, index.is_working),
         "problem": source.problem,
         "is_searchable": None if versions is None else "live" in versions,
         "awaits_rebuild": None if versions is None else {"live", "building"} <= set(versions),
@@ -199,7 +239,8 @@ def sources_context(
     return {
         "heading": "Sources of the index" if len(seen) == 1 else "Sources of the indexes",
         "indexes": [_index(datasette, each, now, may_ask) for each in seen],
-        "is_busy": any(each.is_busy for each in seen),
+        "is_busy": any(each.is_busy or _is_starting(datasette, each) for each in seen),
+        "is_kept": any(each.found.is_kept for each in seen),
         "path": sources_path(datasette),
         "json_link": sources_path(datasette, ".json"),
     }
@@ -213,6 +254,7 @@ def _index(datasette: Datasette, seen: SeenIndex, now: datetime, may_ask: bool) 
         "is_mutable": seen.is_mutable,
         "is_paused": found.is_paused,
         "is_kept": found.is_kept,
+        "is_starting": _is_starting(datasette, seen),
         "command": f"datasette concept-recall index run {shlex.quote(seen.path or '')}",
         "may_ask": may_ask and seen.is_mutable,
         "id": index_id(seen.database),
@@ -221,22 +263,22 @@ def _index(datasette: Datasette, seen: SeenIndex, now: datetime, may_ask: bool) 
 
 
 def _source(seen: SeenIndex, source: SourceView, now: datetime) -> dict[str, Any]:
-    running = source.running if _is_running(seen.found, source) else None
+    is_running = _is_running(seen.found, source)
+    running = source.running if is_running else None
+    will_run = seen.found.is_kept and not seen.found.is_paused and not is_running
+    live = (source.versions or {}).get("live")
     seconds = running.seconds_left(now) if running else None
     return {
         "source": source,
         "id": source_id(seen.database, source.id),
-        "state": _state(seen.found, source),
+        "state": state_in_words(source, seen.found.is_working),
         "class": _class(seen.found, source),
         "searchable": _searchable(source),
         "running": running,
         "left": None if seconds is None else duration(seconds),
-        "signature": (source.versions or {}).get("live"),
-        "counts": [(name, getattr(source.last_run, name)) for name in _COUNTS]
-        if source.last_run
-        else [],
-        "outcome": source.last_run
-        and _OUTCOMES.get(source.last_run.outcome or "", source.last_run.outcome),
+        "built_with": None if live is None else built_with(live),
+        "last_run": None if source.last_run is None else run_in_words(source.last_run),
+        "next_run_at": source.next_run_at if will_run else None,
         "skipped": [(_CODES.get(group.code, group.code), group) for group in source.skipped or ()],
         "asked": [ASKED.get(action, action) for action in source.asked or ()],
     }
@@ -246,7 +288,8 @@ def _class(index: IndexView, source: SourceView) -> str:
     """How urgent the state of a source is: ``bad``, ``waiting`` or ``plain``."""
     if source.state in _BAD:
         return "bad"
-    is_waiting = source.state in _WAITING or _state(index, source) == _INTERRUPTED
+    is_interrupted = state_in_words(source, index.is_working) == _INTERRUPTED
+    is_waiting = source.state in _WAITING or is_interrupted
     return "waiting" if is_waiting else "plain"
 
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import mailbox
 import os
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
 
 import knowledge
+from datasette_concept_recall.index_running import view_of
 from datasette_concept_recall.indexing.store import Store
 from datasette_concept_recall.indexing.turns import Turn
+from datasette_concept_recall.source_page import state_in_words
 from indexing import live_texts, orphans, write_note
 from test_cli import bad, good
 from test_cli import run as invoke
@@ -100,6 +104,57 @@ def test_the_state_is_printed_as_json(index: Path) -> None:
     (source,) = state["sources"]
     assert (source["name"], source["state"], source["documents"]) == ("notes", "done", 2)
     assert source["last_run"]["indexed"] == 2
+
+
+@pytest.mark.parametrize(
+    ("signature", "note"),
+    [
+        (None, "without vectors: no embedder"),
+        ("2|wordllama||l2|||||0|2000|200|rendering:full",
+         "with vectors: embedder wordllama, rendering full"),
+    ],
+)  # fmt: skip
+def test_the_status_says_whether_there_are_vectors(
+    index: Path, signature: str | None, note: str
+) -> None:
+    """And which embedder made them, without the signature that is for programs; before there is
+    anything to be searched it says neither."""
+    assert "vectors" not in good("index", "status", index)
+    good("index", "run", index)
+    if signature:
+        with closing(sqlite3.connect(index)) as conn, conn:
+            conn.execute("update index_version set signature = ?", [signature])
+    said = good("index", "status", index)
+    assert f"  {note}\n" in said
+    assert "2|" not in said
+
+
+def test_the_status_has_the_words_of_the_page_of_the_sources(index: Path) -> None:
+    """For every state, also for one that was left by a program that was killed."""
+    with closing(Store(index)) as store:
+        (source,) = view_of(store).sources
+        ((schema,),) = store.rows("select sql from sqlite_master where name = 'source'")
+    states = re.findall(r"^\s+'(\w+)',?\s+--", schema, re.MULTILINE)
+    assert len(states) > 5
+    for state in states:
+        with closing(sqlite3.connect(index)) as conn, conn:
+            conn.execute("update source set state = ?", [state])
+        words = state_in_words(replace(source, state=state), is_working=False)
+        assert words != state or state == "refused"
+        assert f"notes (folder): {words}\n" in good("index", "status", index)
+    with closing(sqlite3.connect(index)) as conn, conn:
+        conn.execute("update source set state = 'running'")
+    assert "notes (folder): was interrupted" in good("index", "status", index)
+    with Turn(index).taken():
+        assert "notes (folder): being indexed" in good("index", "status", index)
+
+
+def test_of_a_run_only_what_it_did_is_told(index: Path) -> None:
+    """What is none is left out, of a run that found nothing new all but what it passed over."""
+    said = good("index", "run", index)
+    assert re.search(r"last run \S+ got through everything: 2 indexed$", said, re.MULTILINE)
+    said = good("index", "run", index)
+    assert re.search(r"last run \S+ got through everything: 2 unchanged$", said, re.MULTILINE)
 
 
 def test_concepts_of_another_database_are_looked_for(

@@ -19,14 +19,21 @@ from hypothesis import strategies as st
 import indexing
 import knowledge
 from conftest import IS_1_0, MakeDatasette, actor_cookie, file_bytes, rows
-from datasette_concept_recall import compat
+from datasette_concept_recall import compat, keeping
+from datasette_concept_recall.indexing.ids import (
+    WITHOUT_EMBEDDER,
+    EffectiveSize,
+    EmbedderIdentity,
+    signature,
+)
 from datasette_concept_recall.indexing.looking import RunView
 from datasette_concept_recall.indexing.reading_view import read_document
 from datasette_concept_recall.indexing.store import Counts, SourceRow, Store
 from datasette_concept_recall.indexing.tables import migrate
 from datasette_concept_recall.indexing.turns import Turn
 from datasette_concept_recall.indexing.versions import Versions
-from datasette_concept_recall.source_page import duration
+from datasette_concept_recall.instances import PLUGIN
+from datasette_concept_recall.source_page import NO_EMBEDDER, built_with, duration
 from pages import Element, content, parse
 
 SOURCES = "/-/recall/sources"
@@ -177,6 +184,7 @@ async def test_a_document_says_where_it_is_from_and_what_is_the_matter_with_it(
     with changing(path) as conn:
         conn.execute("update document set problem = 'stale since May', created_at = '2026-02-03'")
         conn.execute("insert into location values (?, 'INBOX', '12', 'seen')", [document])
+        conn.execute("insert into location values (?, 'Kept', '3', '')", [document])
     datasette = make_datasette(path)
     page = content(await datasette.client.get(f"/v/-/documents/{document}"))
     assert page.one("h1").words == "Toast"
@@ -187,9 +195,58 @@ async def test_a_document_says_where_it_is_from_and_what_is_the_matter_with_it(
     assert "/v/-/concepts/Butter" in page.links()
     removed, locations = page.all("details", "recall-taken")
     assert "Ignore all previous instructions" in removed.words
-    assert "INBOX 12, seen" in locations.words
+    assert locations.words == "In 2 places of its source INBOX 12, seen Kept 3"
     for link in page.links():
         assert (await datasette.client.get(link)).status_code == 200, link
+
+
+@pytest.mark.asyncio
+async def test_of_a_single_place_only_the_folder_is_named(
+    path: Path, make_datasette: MakeDatasette
+) -> None:
+    """A mail that is nowhere else has nothing to unfold; the JSON keeps position and flags."""
+    document, _ = document_of(path)
+    with changing(path) as conn:
+        conn.execute("insert into location values (?, 'INBOX', '12', 'seen')", [document])
+    datasette = make_datasette(path)
+    page = content(await datasette.client.get(f"/v/-/documents/{document}"))
+    assert "of its source" not in page.words
+    assert " · in INBOX" in page.all("p", "recall-about")[0].words
+    with changing(path) as conn:
+        conn.execute("update document set path = 'INBOX' where id = ?", [document])
+    page = content(await datasette.client.get(f"/v/-/documents/{document}"))
+    assert page.all("p", "recall-about")[0].words.count("INBOX") == 1
+    answer = await get_json(datasette, f"/v/-/documents/{document}.json")
+    assert answer["locations"] == [{"folder": "INBOX", "position": "12", "flags": "seen"}]
+
+
+@pytest.mark.asyncio
+async def test_the_link_to_the_json_stands_apart_from_the_concepts(
+    path: Path, make_datasette: MakeDatasette
+) -> None:
+    """It is about the whole document, so it stands with what is said of that."""
+    document, _ = document_of(path)
+    page = content(await make_datasette(path).client.get(f"/v/-/documents/{document}"))
+    classes = [e["class"].split()[0] for e in page if e["class"]]
+    assert classes.index("recall-about") + 1 == classes.index("export-links")
+    assert classes.index("export-links") < classes.index("recall-chips")
+
+
+@pytest.mark.asyncio
+async def test_a_document_without_places_leaves_no_room_for_them(
+    path: Path, make_datasette: MakeDatasette
+) -> None:
+    """Its passages are no grid with an empty column; those with a place beside them are one."""
+    document, _ = document_of(path)
+    datasette = make_datasette(path)
+    for has_places in (True, False):
+        if not has_places:
+            with changing(path) as conn:
+                conn.execute("update chunk set place = ''")
+        page = content(await datasette.client.get(f"/v/-/documents/{document}"))
+        assert page.all("div", "recall-passage")
+        assert (page.all("div", "recall-text-plain") == []) == has_places
+        assert (page.all("p", "recall-place") != []) == has_places
 
 
 @pytest.mark.asyncio
@@ -558,10 +615,11 @@ async def test_the_sources_of_an_index_say_how_they_are(
     assert source.one("h3").words == "notes up to date"
     assert f"folder · {built.parent / 'notes'}" in source.words
     assert "1 searchable document ·" in source.words
-    assert "1 indexed, 0 unchanged, 1 skipped, 0 failed, 0 removed" in source.words
+    assert "got through everything: 1 indexed, 1 skipped" in source.words
+    assert "0 " not in source.words.partition("got through")[2]
     assert "1 document skipped" in source.words
     assert "empty.md" in source.words
-    assert "Index built for 2|none" in source.words
+    assert "Built with no embedder" in source.words
     assert page.all("form") == []
     for link in page.links():
         assert (await datasette.client.get(link)).status_code == 200
@@ -598,13 +656,13 @@ async def test_the_json_of_the_sources_says_the_same(
 
 
 STATES = {
-    "new": "new",
+    "new": "not indexed yet",
     "queued": "waits for its turn",
     "waiting": "goes on when others had their turn",
     "done": "up to date",
     "failed": "some documents failed",
     "held": "a removal waits for approval",
-    "unreachable": "not reachable",
+    "unreachable": "cannot be reached",
     "refused": "refused",
     "broken": "needs repair",
     "running": "was interrupted",  # by whatever ended the program
@@ -643,6 +701,105 @@ async def test_what_keeps_an_index_fresh_is_said(path: Path, make_datasette: Mak
 
 
 @pytest.mark.asyncio
+async def test_what_is_to_keep_an_index_fresh_is_starting_until_it_does(
+    path: Path, make_datasette: MakeDatasette, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page then names no command, and follows; JSON tells what is, not what will be."""
+    monkeypatch.setattr(keeping, "begin", lambda datasette: None)  # a keeper that is very slow
+    other = Path(shutil.copy(path, path.with_name("w.db")))
+    with Store(path) as store:
+        store.ask("run", 1)
+    plugin = {"index": {"database": "v", "watch": True}}
+    datasette = make_datasette(path, other, config={"plugins": {PLUGIN: plugin}})
+    page = content(await datasette.client.get(SOURCES))
+    watched, unwatched = page.all("section", "recall-index")
+    assert "What keeps it fresh is starting." in watched.words
+    assert "Nothing keeps" not in watched.words
+    assert "nothing is there" not in watched.words
+    assert watched.all("code") == []
+    assert "Nothing keeps it fresh" in unwatched.words
+    assert "data-busy" in page.one("div", id="recall-sources").attributes
+    (index, _) = (await get_json(datasette, SOURCES + ".json"))["indexes"]
+    assert index["is_kept"] is False
+    with Turn(path, "keeper").taken():
+        page = content(await datasette.client.get(SOURCES))
+        assert "is starting" not in page.words
+        assert "Kept fresh" in page.words
+
+
+@pytest.mark.asyncio
+async def test_the_next_run_is_named_only_when_there_will_be_one(
+    path: Path, make_datasette: MakeDatasette
+) -> None:
+    """When somebody keeps the index, does not pause, and is not at it already."""
+    with changing(path) as conn:
+        conn.execute("update source set next_run_at = '2026-02-03T17:25:00+00:00'")
+    datasette = make_datasette(path)
+
+    async def is_named() -> bool:
+        page = content(await datasette.client.get(SOURCES))
+        return "next run 2026-02-03 17:25 UTC" in source_of(page, "notes").words
+
+    assert not await is_named()
+    with Turn(path, "keeper").taken():
+        assert await is_named()
+        with Turn(path).taken():
+            for state, expected in (("done", True), ("running", False)):
+                with changing(path) as conn:
+                    conn.execute("update source set state = ?", [state])
+                assert await is_named() == expected
+        with Store(path) as store:
+            store.set_setting("paused", True)
+        assert not await is_named()
+
+
+@pytest.mark.asyncio
+async def test_what_is_kept_fresh_is_followed_slowly_while_nothing_runs(
+    path: Path, make_datasette: MakeDatasette
+) -> None:
+    """What changes by itself is marked for the script, and what does not is not."""
+    datasette = make_datasette(path)
+
+    async def marks() -> set[str]:
+        page = content(await datasette.client.get(SOURCES))
+        return set(page.one("div", id="recall-sources").attributes) & {"data-busy", "data-kept"}
+
+    assert await marks() == set()
+    with Turn(path, "keeper").taken():
+        assert await marks() == {"data-kept"}
+        with changing(path) as conn:
+            conn.execute("update source set state = 'queued'")
+        assert await marks() == {"data-busy"}
+
+
+@pytest.mark.parametrize(
+    ("signature", "words"),
+    [
+        ("2|wordllama||l2|||||0|2000|200|rendering:full", "embedder wordllama, rendering full"),
+        ("2|llm||some/model|||||0|2000|200|rendering:statement|mail:1",
+         "embedder llm:some/model, rendering statement"),
+        ("2|none|||||characters|0|2000|200|mail:1", "no embedder"),
+        ("older", "older"),
+    ],
+)  # fmt: skip
+def test_of_what_an_index_was_built_with_embedder_and_rendering_are_named(
+    signature: str, words: str
+) -> None:
+    """As they are configured; the rest of the signature is for programs."""
+    assert built_with(signature) == words
+
+
+def test_what_built_an_index_is_read_from_the_signatures_that_are_written() -> None:
+    """With and without an embedder."""
+    size = EffectiveSize(2_000, 200)
+    identity = EmbedderIdentity("wordllama", model="l2", tokenizer="t")
+    assert built_with(signature(identity, size, "rendering:full")) == (
+        "embedder wordllama, rendering full"
+    )
+    assert built_with(signature(WITHOUT_EMBEDDER, size)) == NO_EMBEDDER
+
+
+@pytest.mark.asyncio
 async def test_a_running_source_shows_how_far_it_is(
     path: Path, make_datasette: MakeDatasette
 ) -> None:
@@ -656,10 +813,11 @@ async def test_a_running_source_shows_how_far_it_is(
     datasette = make_datasette(path)
     with Turn(path).taken():
         page = content(await datasette.client.get(SOURCES))
-        shown = source_of(page, "mails being read")
+        shown = source_of(page, "mails being indexed")
         progress = shown.one("progress")
         assert (progress["max"], progress["value"]) == ("500", "100")
         assert "100 of 500 documents · 12 minutes left now: INBOX/7" in shown.words
+        assert "documents\N{NO-BREAK SPACE}· 12" in shown.text  # no line begins with the dot
         assert "data-busy" in page.one("div", id="recall-sources").attributes
         (index,) = (await get_json(datasette, SOURCES + ".json"))["indexes"]
         seen = index["sources"][1]["progress"]
@@ -1032,6 +1190,25 @@ async def test_other_methods_are_refused(path: Path, make_datasette: MakeDataset
 
 
 # --- links, styles and scripts --------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_only_of_one_database_the_nearest_are_said_to_be_first(
+    tmp_path: Path, make_datasette: MakeDatasette
+) -> None:
+    """Several take turns, so that a near one of the second may stand behind a far one of the
+    first."""
+    paths = [tmp_path / "v.db", tmp_path / "w.db"]
+    for path in paths:
+        for name in ("crumbs.md", "crusts.md"):
+            indexing.write_note(tmp_path / path.stem, name, f"The sparrows like {name}")
+        with Store(path) as store:
+            indexing.run(store, indexing.add_folder(store, tmp_path / path.stem))
+    datasette = make_datasette(*paths)
+    for address, count, is_said in (("/v/-/recall", 2, True), ("/-/recall", 4, False)):
+        page = content(await datasette.client.get(f"{address}?q=sparrows&mode=lexical"))
+        assert len(page.one("ol", "recall-items").all("h3")) == count
+        assert ("The nearest first." in page.words) == is_said
 
 
 @pytest.mark.asyncio

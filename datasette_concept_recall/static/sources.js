@@ -1,8 +1,9 @@
-// The page of the sources follows what it shows: while something runs the page is asked for again
-// and again, and what has changed in it is exchanged. Without this script there is its link
-// "Refresh", and nothing here shows anything that the page would not.
+// The page of the sources follows what it shows: while something runs, or could begin to by itself,
+// the page is asked for again and again, and what has changed in it is exchanged. Without this
+// script there is its link "Refresh", and nothing here shows anything that the page would not.
 
-const PAUSE = 2000; // ms between an answer and the next question
+// ms between an answer and the next question
+const PAUSES = { busy: 2000, kept: 5000 };
 
 const list = () => document.getElementById("recall-sources");
 
@@ -85,7 +86,8 @@ async function follow() {
 
 function followSoon() {
   clearTimeout(timer);
-  if ("busy" in list().dataset) timer = setTimeout(follow, PAUSE);
+  const state = Object.keys(PAUSES).find((each) => each in list().dataset);
+  if (state && !document.hidden) timer = setTimeout(follow, PAUSES[state]);
 }
 
 document.addEventListener("visibilitychange", () => {
