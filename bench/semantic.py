@@ -191,7 +191,8 @@ def _fill(file: Path, vectors: Any) -> None:
         source = store.add_source("bench", "folder", "/", {}, "any")
         with store.writing() as conn:
             conn.execute(
-                "insert into index_version values (1, ?, '', ?, ?, 'live', '')",
+                "insert into index_version (id, source_id, signature, embedder, dimensions, state,"
+                " started_at) values (1, ?, '', ?, ?, 'live', '')",
                 [source.id, _EMBEDDER, WIDTH],
             )
             numbers = range(1, len(vectors) + 1)
