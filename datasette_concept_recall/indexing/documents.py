@@ -74,7 +74,7 @@ class Documents:
             )
         )
         unfinished = [*self._leftovers(version).values(), *self._bare(version).values()]
-        return stored | dict.fromkeys(unfinished)
+        return stored | {key: None for key in unfinished if key in stored}
 
     def known(self, version: Version, keys: Iterable[bytes]) -> dict[bytes, Known]:
         """Those of the documents of a source that have one of these keys, as one version of its
