@@ -415,6 +415,31 @@ def test_a_service_that_is_stopped_during_the_check_tracks_nothing(store: Store)
     assert indexer.shelves["B"].reads == []
 
 
+def test_a_source_that_is_added_comes_before_what_another_has_more_to_do(store: Store) -> None:
+    """While an index is kept, too: nobody waits for the end of a large mailbox."""
+    large, small = Shelf(texts(3)), Shelf(texts(1, "s"))
+    indexer = ShelfIndexer(A=large, B=small)
+    indexer.reads_per_share = 1
+    add(store, "A")
+    service = indexing(store, [indexer])
+
+    def on_read(key: str) -> None:
+        if key == "d0000":
+            add(store, "B")
+        if key == "d0002":
+            service.stop()
+
+    large.on_read = on_read
+    keep(service)
+    names = [
+        name
+        for (name,) in store.rows(
+            "select s.name from run r join source s on s.id = r.source_id order by r.id"
+        )
+    ]
+    assert names == ["A", "B", "A", "A"]
+
+
 def test_a_source_that_is_added_later_is_looked_at_and_tracked(store: Store) -> None:
     """Whoever keeps an index fresh takes up sources that another program adds."""
     indexer = ShelfIndexer(A=Shelf(texts(1)), B=Shelf(texts(1, "b")))
@@ -424,9 +449,10 @@ def test_a_source_that_is_added_later_is_looked_at_and_tracked(store: Store) -> 
     def track(source: SourceRow, ask: AskForRun) -> None:
         if source.name == "A":
             Elsewhere(store.path, lambda other: add(other, "B")).end()
+        else:
+            service.stop()
 
     indexer.on_track = track
-    indexer.shelves["B"].on_read = lambda key: service.stop()
     guard = threading.Timer(PATIENCE, service.stop)
     guard.start()
     keep(service)

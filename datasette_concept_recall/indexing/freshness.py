@@ -54,6 +54,7 @@ class _Freshness:
         while not self._is_over():
             try:
                 self._ask_due()
+                self._ask_added()
                 if self._service.run_next() is None:
                     return
             except Busy:
@@ -90,8 +91,6 @@ class _Freshness:
             self._tracked[source.id] = indexer
             now = service.clock.now()
             service.rounds[source.id] = Rounds(indexer.interval, now, check_period=LOOK_SECONDS)
-            if source.state == "new":
-                service.ask(source.id, "added")
             if self._watch:
                 self._begin_tracking(indexer, source)
 
@@ -100,6 +99,13 @@ class _Freshness:
             indexer.track_changes(source, lambda reason: self._service.ask(source.id, reason))
         except RecallError as error:
             self._service.tell(f"{source.name} is looked at in rounds only: {error}")
+
+    def _ask_added(self) -> None:
+        """Asks for sources that were added since the last step: what another has more to do comes
+        behind them."""
+        for source in self._service.store.sources():
+            if source.state == "new":
+                self._service.ask(source.id, "added")
 
     def _ask_due(self) -> None:
         service = self._service
