@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from importlib.util import find_spec
+from typing import NamedTuple
 
 from .document_run import DocumentRun, Reader, Result, Stopped, Tools
 from .documents import Documents, Known
@@ -54,6 +55,16 @@ class _End(Enum):
     """The embedder failed for too many in a row."""
 
 
+class _Compared(NamedTuple):
+    """What a run has to look at: of what is listed the ``entries``, what the index has ``known`` of
+    these and of what is ``gone``, and how many documents it had before."""
+
+    entries: dict[bytes, Entry]
+    known: dict[bytes, Known]
+    gone: dict[bytes, Known]
+    all_known: int
+
+
 @dataclass
 class SourceRun:
     """A step under way, as the indexer of a source gets it.
@@ -96,18 +107,22 @@ class SourceRun:
             self.counts.skipped = self.troubles.count_skips(self.source.id)
             self.counts.unchanged = self.counts.known - self.counts.skipped
             return Outcome.DONE
+        digest, is_whole = listing.digest, not listing.unverified
         marker = Marker(self.store.path)
         try:
-            outcome = self._bring_in_line(reader, listing, latest, marker)
+            left = marker.left()
+            compared = self._compare(listing, latest, left)
+            del listing  # all that there is takes room, which is not needed while it is read
+            outcome = self._bring_in_line(reader, compared, left, marker)
         finally:
             marker.close()
-        if outcome is Outcome.DONE and self._has_settled(listing):
-            self.documents.note_listing(self.version, listing.digest)
+        if outcome is Outcome.DONE and is_whole and not self.documents.has_orphans(self.source.id):
+            self.documents.note_listing(self.version, digest)  # the next run has nothing to do
         return outcome
 
-    def _bring_in_line(
-        self, reader: Reader, listing: Listing, latest: int, marker: Marker
-    ) -> Outcome:
+    def _compare(self, listing: Listing, latest: int, left: Left | None) -> _Compared:
+        """What differs between a source and the index, of which notes are taken. Raises
+        `SourceUnreachable` when everything is gone at once."""
         listed = listing.keys()
         stored = self.documents.fingerprints(self.version, latest)
         if not listed and stored and self.source.approved_removals != len(stored):
@@ -116,7 +131,6 @@ class SourceRun:
                 f"It is empty, though {len(stored)} documents of it are known: is it mounted?"
                 " Nothing was removed"
             )
-        left = marker.left()
         entries = self._to_be_looked_at(listing, stored, left)
         self.counts.done = self.counts.unchanged = self.counts.known - len(entries)
         known = self.documents.known(self.version, entries.keys() | (stored.keys() - listed))
@@ -131,9 +145,15 @@ class SourceRun:
         ]  # fmt: skip
         if vanished:
             self.troubles.forget_all(self.source.id, vanished)
+        return _Compared(entries, known, gone, len(stored))
+
+    def _bring_in_line(
+        self, reader: Reader, compared: _Compared, left: Left | None, marker: Marker
+    ) -> Outcome:
+        entries, known, gone, all_known = compared
         if not self._move(reader, known, entries, gone):
             return Outcome.MORE_TO_DO
-        held = self._remove(gone, len(stored))
+        held = self._remove(gone, all_known)
         self._blame(left, entries)
         return self._read_all(reader, known, entries, marker, held)
 
@@ -161,11 +181,6 @@ class SourceRun:
             and not any(map(_is_installed, self.troubles.extras(self.source.id)))
             and not is_left(self.store.path)
         )
-
-    def _has_settled(self, listing: Listing) -> bool:
-        """Whether after a run that got through everything the next one would have nothing to do if
-        it found the same listing."""
-        return not (listing.unverified or self.documents.has_orphans(self.source.id))
 
     def _blame(self, left: Left | None, entries: dict[bytes, Entry]) -> None:
         """A document whose reading ended a process is read last, and after another time no more."""
@@ -293,8 +308,8 @@ class SourceRun:
         """Reads what has to be read, as far as it goes; what waits in the end is to be written."""
         skips = self.troubles.skips(self.source.id)
         in_a_row = 0
-        for entry in self._in_order(entries):
-            stored = known.get(entry.key)
+        for key in self._in_order(entries):
+            entry, stored = entries.pop(key), known.get(key)  # what is done takes no memory
             if not self._is_due(entry, stored, skips.get(entry.key)):
                 continue
             if self.tools.stop():
@@ -337,12 +352,12 @@ class SourceRun:
         done = self.counts.indexed or self.counts.unchanged
         return self.version.state == "building" and not done
 
-    def _in_order(self, entries: dict[bytes, Entry]) -> list[Entry]:
+    def _in_order(self, entries: dict[bytes, Entry]) -> list[bytes]:
         """What failed the last time comes last, so that it never keeps the rest from its turn."""
         failed = self.troubles.failed(self.source.id)
         if not failed:
-            return list(entries.values())
-        return sorted(entries.values(), key=lambda entry: entry.key in failed)
+            return list(entries)
+        return sorted(entries, key=lambda key: key in failed)
 
     def _is_due(self, entry: Entry, known: Known | None, skip: Skip | None) -> bool:
         """Whether a document has to be looked at; what has not is counted here."""
