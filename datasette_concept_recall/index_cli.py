@@ -15,7 +15,6 @@ from .errors import DatabaseUnreadable, RecallError
 from .index_printing import Meter, print_sources
 from .index_running import (
     ended_by_signals,
-    is_kept,
     keep_alone,
     remember,
     run_sources,
@@ -27,7 +26,7 @@ from .indexing.holding import pause, remove_source, resume
 from .indexing.kinds import Added, described
 from .indexing.passes import SHARE_SECONDS
 from .indexing.store import SourceRow, Store
-from .indexing.turns import Turn
+from .indexing.turns import Turn, is_kept
 from .printing import terminal_line
 from .registered import source_indexers
 from .rendering import RENDERINGS, Rendering
@@ -139,7 +138,7 @@ def _note(added: Added, kind: str, index: Path, local: bool) -> None:
             added.name, kind, added.origin, added.options, "local" if local else "any"
         )
     click.echo(f"Added {terminal_line(source.name)} ({kind}, {terminal_line(source.origin)}).")
-    if Turn(index, "keeper").is_taken():
+    if is_kept(index):
         click.echo("What keeps this index fresh will see it.")
     else:
         click.echo(f"To index it: datasette concept-recall index run {terminal_line(str(index))}")
@@ -184,7 +183,7 @@ def run(
     if everything and share is not None:
         raise click.UsageError("--share and --all say opposite things; give one of them.")
     with _existing(index) as store:
-        if not watch and is_kept(store):
+        if not watch and is_kept(store.path):
             remember(store, knowledge, embedder, rendering)
             _ask(store, "run", sources)
             return
@@ -226,7 +225,7 @@ def _asking(action: str) -> Callable[[Path, tuple[str, ...]], None]:
 
     def command(index: Path, sources: tuple[str, ...]) -> None:
         with _existing(index) as store:
-            if is_kept(store):
+            if is_kept(store.path):
                 _ask(store, action, sources)
                 return
             for source in _chosen(store, sources):

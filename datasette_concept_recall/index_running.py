@@ -157,11 +157,6 @@ def keep_alone(store: Store, service: Callable[[], Service], ending: Ending) -> 
         raise RecallError("Another program keeps this index fresh already") from error
 
 
-def is_kept(store: Store) -> bool:
-    """Whether another program keeps the index fresh, which can be asked for a run."""
-    return Turn(store.path, "keeper").is_taken()
-
-
 def run_sources(store: Store, service: Service, names: tuple[str, ...], once: bool) -> None:
     """Indexes the named sources, or all when none is named, until nothing is left to do; with
     ``once`` until each had a turn. Raises `RecallError` for an unknown name and during a pause."""

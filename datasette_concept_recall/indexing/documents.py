@@ -73,54 +73,53 @@ class Documents:
                 latest,
             )
         )
-        unfinished = [*self._leftovers(version).values(), *self._bare(version).values()]
+        unfinished = [*self._leftovers(version), *self._bare(version)]
         return stored | {key: None for key in unfinished if key in stored}
 
     def known(self, version: Version, keys: Iterable[bytes]) -> dict[bytes, Known]:
         """Those of the documents of a source that have one of these keys, as one version of its
         index has them."""
-        leftovers, bare = self._leftovers(version), self._bare(version)
         wanted, found = list(keys), dict[bytes, Known]()
         for first in range(0, len(wanted), _KEYS):
             some = wanted[first : first + _KEYS]
             rows = self.store.rows(
                 "select d.id, d.key, g.id, g.fingerprint, g.content_hash, g.size,"
-                " d.orphaned_in is not null, d.is_unverified"
+                " d.orphaned_in is not null, d.is_unverified,"
+                f" exists (select 1 from generation a where {_LEFT} and a.document_id = d.id),"
+                f" ? and exists (select 1 {_BARE} where c.generation_id = g.id and {_LACKS})"
                 " from document d left join generation g on g.document_id = d.id"
                 " and g.version_id = ? and g.is_complete = 1"
                 f" where d.source_id = ? and d.key in ({', '.join('?' * len(some))})",
                 version.id,
+                bool(version.embedder),
+                version.id,
                 version.source_id,
                 *some,
             )
-            for row in rows:
-                found[row[1]] = Known(*(*row, row[0] in leftovers, row[0] in bare))
+            found |= {row[1]: Known._make(row) for row in rows}
         return found
 
-    def _leftovers(self, version: Version) -> dict[int, bytes]:
-        """The documents of which an attempt was left, with their keys."""
-        return dict(
-            self.store.rows(
-                "select d.id, d.key from generation g join document d on d.id = g.document_id"
-                " where g.version_id = ? and g.is_complete = 0",
-                version.id,
-            )
+    def _leftovers(self, version: Version) -> list[bytes]:
+        """The keys of documents of which an attempt was left."""
+        return self._keys(
+            f"select d.key from generation a join document d on d.id = a.document_id where {_LEFT}",
+            version.id,
         )
 
-    def _bare(self, version: Version) -> dict[int, bytes]:
-        """The documents of which a chunk of the complete generation has no vector, though it
-        should, with their keys."""
+    def _bare(self, version: Version) -> list[bytes]:
+        """The keys of documents of which a chunk of the complete generation has no vector, though
+        it should."""
         if not version.embedder:
-            return {}
-        return dict(
-            self.store.rows(
-                "select distinct d.id, d.key from generation g"
-                " join document d on d.id = g.document_id join chunk c on c.generation_id = g.id"
-                " left join vector v on v.chunk_id = c.id"
-                " where g.version_id = ? and g.is_complete and v.chunk_id is null",
-                version.id,
-            )
+            return []
+        return self._keys(
+            f"select distinct d.key {_BARE} join generation g on g.id = c.generation_id"
+            " join document d on d.id = g.document_id"
+            f" where g.version_id = ? and g.is_complete and {_LACKS}",
+            version.id,
         )
+
+    def _keys(self, sql: str, *parameters: object) -> list[bytes]:
+        return [key for (key,) in self.store.rows(sql, *parameters)]
 
     def is_located(self, document_id: int, locations: Sequence[Location]) -> bool:
         """Whether a document is noted to be in exactly these places."""
@@ -173,6 +172,10 @@ class Documents:
             if changed * _COMPACT_PART >= documents:
                 conn.execute("insert into chunk_fts (chunk_fts) values ('optimize')")
 
+
+_LEFT = "a.version_id = ? and a.is_complete = 0"
+_BARE = "from chunk c left join vector v on v.chunk_id = c.id"
+_LACKS = "v.chunk_id is null"
 
 _KEYS = 500
 """So many documents are looked up by one statement; SQLite has a limit to what can be bound."""

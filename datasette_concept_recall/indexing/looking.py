@@ -15,7 +15,7 @@ from typing import Any
 
 from ..reading import Reader, reading
 from ..timestamps import parse_instant
-from .turns import Turn
+from .turns import Turn, is_kept
 
 EXAMPLES = 10
 """So many documents of each kind of trouble are named."""
@@ -122,7 +122,7 @@ def read_sources(conn: sqlite3.Connection, path: Path | None, visible: Set[str])
     return IndexView(
         sources,
         is_paused,
-        is_kept=path is not None and Turn(path, "keeper").is_taken(),
+        is_kept=path is not None and is_kept(path),
         # Not asked without need: whoever begins at that moment would find the turn taken.
         is_working=claims_to_run and path is not None and Turn(path).is_taken(),
     )

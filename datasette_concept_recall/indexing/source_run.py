@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from importlib.util import find_spec
-from typing import NamedTuple
 
+from . import departures
+from .departures import Compared
 from .document_run import DocumentRun, Reader, Result, Stopped, Tools
 from .documents import Documents, Known
 from .embedding import EmbedderFailure
@@ -22,11 +23,6 @@ from .troubles import Skip, Troubles
 from .versions import Version
 
 log = logging.getLogger("datasette_concept_recall.indexing")
-
-MANY_GONE = 100
-GONE_SHARE = 0.2
-"""So many documents, and such a part of all, that are gone at once are kept until somebody approves
-of their number: a folder may be on a disk that is not there."""
 
 TRIES = 5
 """After so many documents in a row for which the embedder failed, a step goes no further."""
@@ -53,16 +49,6 @@ class _End(Enum):
     """The share is over."""
     HOPELESS = auto()
     """The embedder failed for too many in a row."""
-
-
-class _Compared(NamedTuple):
-    """What a run has to look at: of what is listed the ``entries``, what the index has ``known`` of
-    these and of what is ``gone``, and how many documents it had before."""
-
-    entries: dict[bytes, Entry]
-    known: dict[bytes, Known]
-    gone: dict[bytes, Known]
-    all_known: int
 
 
 @dataclass
@@ -120,7 +106,7 @@ class SourceRun:
             self.documents.note_listing(self.version, digest)  # the next run has nothing to do
         return outcome
 
-    def _compare(self, listing: Listing, latest: int, left: Left | None) -> _Compared:
+    def _compare(self, listing: Listing, latest: int, left: Left | None) -> Compared:
         """What differs between a source and the index, of which notes are taken. Raises
         `SourceUnreachable` when everything is gone at once."""
         listed = listing.keys()
@@ -131,7 +117,8 @@ class SourceRun:
                 f"It is empty, though {len(stored)} documents of it are known: is it mounted?"
                 " Nothing was removed"
             )
-        entries = self._to_be_looked_at(listing, stored, left)
+        troubled = self._troubled()
+        entries = self._to_be_looked_at(listing, stored, {*troubled, *([left.key] if left else ())})
         self.counts.done = self.counts.unchanged = self.counts.known - len(entries)
         known = self.documents.known(self.version, entries.keys() | (stored.keys() - listed))
         gone = {
@@ -140,33 +127,33 @@ class SourceRun:
         }  # fmt: skip
         self._note_seen(known, listed, gone)
         vanished = [
-            key for key in self._troubled()
+            key for key in troubled
             if key not in listed and not _is_covered(key, listing.unverified)
         ]  # fmt: skip
         if vanished:
             self.troubles.forget_all(self.source.id, vanished)
-        return _Compared(entries, known, gone, len(stored))
+        return Compared(entries, known, gone, len(stored))
 
     def _bring_in_line(
-        self, reader: Reader, compared: _Compared, left: Left | None, marker: Marker
+        self, reader: Reader, compared: Compared, left: Left | None, marker: Marker
     ) -> Outcome:
-        entries, known, gone, all_known = compared
-        if not self._move(reader, known, entries, gone):
+        if not departures.move(self, reader, compared):
             return Outcome.MORE_TO_DO
-        held = self._remove(gone, all_known)
-        self._blame(left, entries)
-        return self._read_all(reader, known, entries, marker, held)
+        held = departures.remove(self, compared)
+        self._blame(left, compared.entries)
+        return self._read_all(reader, compared, marker, held)
 
     def _to_be_looked_at(
-        self, listing: Listing, stored: dict[bytes, str | None], left: Left | None
+        self, listing: Listing, stored: dict[bytes, str | None], suspect: set[bytes]
     ) -> dict[bytes, Entry]:
-        """What is listed otherwise than it is stored, had troubles, or was being read when a
-        process ended; everything where contents are compared."""
+        """What is listed otherwise than it is stored, or had troubles, in this pass, an earlier one
+        or with the end of a process; everything where contents are compared."""
         if self.pass_.verify:
             return {entry.key: entry for entry in listing.entries}
-        troubled = {*self._troubled(), *self.pass_.failed, *([left.key] if left else ())}
-        plain = {key: value for key, value in stored.items() if key not in troubled}
-        return {entry.key: entry for entry in listing.differing(plain if troubled else stored)}
+        suspect = suspect | self.pass_.failed.keys()
+        if suspect:
+            stored = {key: value for key, value in stored.items() if key not in suspect}
+        return {entry.key: entry for entry in listing.differing(stored)}
 
     def _troubled(self) -> set[bytes]:
         source_id = self.source.id
@@ -212,75 +199,10 @@ class SourceRun:
         if found:
             self.documents.verified(found)
 
-    def _move(
-        self,
-        reader: Reader,
-        known: dict[bytes, Known],
-        entries: dict[bytes, Entry],
-        gone: dict[bytes, Known],
-    ) -> bool:
-        """Documents whose content stands under another key now go on there as they are.
-
-        False when the step is to end before all were looked for; the next one goes on.
-        """
-        if not gone:
-            return True
-        any_moved = False
-        by_size: dict[int | None, dict[str | None, Known]] = {}
-        for each in gone.values():
-            if each.generation_id is not None and not each.lacks_vectors:
-                by_size.setdefault(each.size, {})[each.content_hash] = each
-        for entry in entries.values():
-            if entry.key in known or entry.size not in by_size:
-                continue
-            if self.tools.stop():
-                return False
-            if not self.share.allows_another():
-                return not any_moved
-            self.share.note_progress()
-            try:
-                content = reader.read(entry).content_hash
-            except DocumentFailure:
-                continue  # it is told of when it is its turn
-            moved = by_size[entry.size].pop(content, None)
-            if moved is None:
-                continue
-            self.generations.refresh(moved, self.version, entry)
-            del gone[moved.key], known[moved.key]
-            known[entry.key] = moved._replace(key=entry.key, fingerprint=entry.fingerprint)
-            any_moved = True
-        return True
-
-    def _remove(self, gone: dict[bytes, Known], all_known: int) -> bool:
-        """Removes what is gone; whether that waits for approval."""
-        removed = [each for each in gone.values() if each.is_orphaned or not self.removes_later]
-        orphaned = [each.document_id for each in gone.values() if each not in removed]
-        if orphaned:
-            self.documents.mark(orphaned=orphaned, run_id=self.run_id)
-        count = len(removed)
-        is_much = count >= MANY_GONE and count >= GONE_SHARE * all_known
-        if is_much and count != self.source.approved_removals:
-            if count != self.source.held_removals:
-                self.store.hold_removals(self.source.id, count)
-            return True
-        if self.source.held_removals:
-            self.store.hold_removals(self.source.id, 0)
-        if removed:
-            self.documents.remove([each.document_id for each in removed])
-            self.counts.removed += count
-        return False
-
-    def _read_all(
-        self,
-        reader: Reader,
-        known: dict[bytes, Known],
-        entries: dict[bytes, Entry],
-        marker: Marker,
-        held: bool,
-    ) -> Outcome:
+    def _read_all(self, reader: Reader, compared: Compared, marker: Marker, held: bool) -> Outcome:
         run = DocumentRun(self.store, self.generations, self.version, reader, self.tools)
         try:
-            end = self._read_due(run, known, entries, marker)
+            end = self._read_due(run, compared, marker)
         except StoreUnavailable:
             raise
         except Exception:  # whatever the code of another plugin raises
@@ -298,14 +220,9 @@ class SourceRun:
             return Outcome.FAILED
         return Outcome.HELD if held else Outcome.DONE
 
-    def _read_due(
-        self,
-        run: DocumentRun,
-        known: dict[bytes, Known],
-        entries: dict[bytes, Entry],
-        marker: Marker,
-    ) -> _End:
+    def _read_due(self, run: DocumentRun, compared: Compared, marker: Marker) -> _End:
         """Reads what has to be read, as far as it goes; what waits in the end is to be written."""
+        entries, known = compared.entries, compared.known
         skips = self.troubles.skips(self.source.id)
         in_a_row = 0
         for key in self._in_order(entries):

@@ -53,6 +53,11 @@ class Turn:
             return True
 
 
+def is_kept(index: Path) -> bool:
+    """Whether a program keeps an index fresh, which can be asked for a run."""
+    return Turn(index, "keeper").is_taken()
+
+
 _LOOK_SECONDS = 0.05
 
 
